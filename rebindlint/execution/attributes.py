@@ -1,0 +1,434 @@
+"""Reading, writing and deleting attributes of symbolic values."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from rebindlint.execution import initial, tensors
+from rebindlint.execution.interpreter import Interpreter, Raised
+from rebindlint.execution.values import (
+    DELETED,
+    NOTHING,
+    BoundMethod,
+    ClassValue,
+    Const,
+    DictValue,
+    Env,
+    External,
+    Function,
+    ListValue,
+    ModuleValue,
+    Obj,
+    Partial,
+    Scalar,
+    SuperValue,
+    Tensor,
+    Unknown,
+    Value,
+    label_of,
+)
+from rebindlint.index.classes import ClassInfo, FunctionInfo
+from rebindlint.index.modules import Module
+from rebindlint.index.tree import External as ExternalName
+from rebindlint.model import Binding
+
+if TYPE_CHECKING:
+    from rebindlint.index.tree import Resolved
+
+__all__ = ["as_object", "as_tensor", "delete", "has", "maybe_tensor", "read", "resolved_value", "write"]
+
+
+def resolved_value(m: Interpreter, found: Resolved | None, module: Module, name: str) -> Value:
+    """The value of a name resolved by the index."""
+    if isinstance(found, FunctionInfo):
+        return Function(found)
+    if isinstance(found, ClassInfo):
+        return ClassValue(found)
+    if isinstance(found, Module):
+        return ModuleValue(found)
+    if isinstance(found, ExternalName):
+        return External(str(found))
+    if found is None:
+        return Unknown(name)
+    home, assigned = found
+    known = m.globals.get((home.name, name))
+    if known is None:
+        m.globals[(home.name, name)] = Unknown(f"{home.name}.{name}")  # recursion ends here
+        known = initial.module_value(m, home, assigned, name)
+        m.globals[(home.name, name)] = known
+    return known
+
+
+# ---- promotion of unknown values
+
+
+def as_tensor(m: Interpreter, value: Value) -> Tensor | None:
+    """The tensor that an unknown value turns out to be; the value itself when it is one already."""
+    if isinstance(value, Tensor):
+        return value
+    if not isinstance(value, Unknown):
+        return None
+    if value.tensor is not None:
+        return value.tensor
+    known = m.named.get(value.label)
+    if isinstance(known, Tensor):
+        tensor = known
+    elif known is not None:
+        return None
+    else:
+        home = value.home[0] if value.home else None
+        tensor = m.weight(value.label, is_parameter=home is not None and home.is_module)
+        m.named[value.label] = tensor
+    value.tensor = tensor
+    if value.home is not None:
+        obj, name = value.home
+        if obj.attributes.get(name) is value:
+            obj.attributes[name] = tensor
+            obj.initial.add(name)
+            if obj.is_module and tensor.is_parameter:
+                obj.registered.add(name)
+    return tensor
+
+
+def maybe_tensor(value: Value) -> Tensor | None:
+    """The tensor behind a value without turning anything into one."""
+    return value if isinstance(value, Tensor) else value.tensor if isinstance(value, Unknown) else None
+
+
+def as_object(m: Interpreter, value: Value) -> Obj | None:
+    """The object that an unknown value turns out to be."""
+    if isinstance(value, Obj):
+        return value
+    if not isinstance(value, Unknown) or value.tensor is not None:
+        return None
+    known = m.named.get(value.label)
+    if known is None:
+        home = value.home[0] if value.home else None
+        name = value.home[1] if value.home else ""
+        known = Obj(value.label, is_module=home is not None and home.is_module and not initial.names_no_module(name), exact=False)
+        m.named[value.label] = known
+    if not isinstance(known, Obj):
+        return None
+    if value.home is not None and value.home[0].attributes.get(value.home[1]) is value:
+        value.home[0].attributes[value.home[1]] = known
+    return known
+
+
+# ---- reading
+
+
+def read(m: Interpreter, value: Value, name: str, node: ast.AST) -> Value:
+    """``value.name``; raises what Python would raise only for attributes known to be deleted or absent."""
+    m.tick()
+    if isinstance(value, Obj):
+        return _read_object(m, value, name, node)
+    if isinstance(value, Tensor):
+        return tensors.attribute(m, value, name, node)
+    if isinstance(value, Unknown):
+        return _read_unknown(m, value, name, node)
+    if isinstance(value, ModuleValue):
+        return _read_module(m, value.module, name)
+    if isinstance(value, External):
+        return _read_external(m, value, name)
+    if isinstance(value, ClassValue):
+        return _read_class(m, value.info, name, node)
+    if isinstance(value, SuperValue):
+        return _read_super(m, value, name, node)
+    if isinstance(value, Const):
+        return _read_constant(value, name)
+    if isinstance(value, ListValue | DictValue | Scalar):
+        return BoundMethod(value, name)
+    if isinstance(value, Function) and name == "__wrapped__":
+        return value
+    if isinstance(value, BoundMethod) and name == "__self__":
+        return value.receiver
+    if isinstance(value, Partial):
+        return {"func": value.function}.get(name, Unknown(f"partial.{name}"))
+    return Unknown(f"{label_of(value)}.{name}")
+
+
+def _read_object(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
+    found = obj.attributes.get(name)
+    if found is DELETED:
+        raise Raised(f"no attribute {name}")
+    if found is not None:
+        return found
+    if name == "__dict__":
+        return DictValue(obj.attributes, f"{obj.label}.__dict__", closed=False, owner=obj)  # type: ignore[arg-type]
+    if name in ("_parameters", "_buffers", "_modules") and obj.is_module:
+        return DictValue(obj.attributes, f"{obj.label}.{name}", closed=False, owner=obj)  # type: ignore[arg-type]
+    if name == "__class__" and obj.cls is not None:
+        return ClassValue(obj.cls)
+    member = _class_member(m, obj, name, node)
+    if member is not None:
+        return member
+    if obj.is_module and name in initial.MODULE_METHODS:
+        return BoundMethod(obj, name)
+    return initial.attribute(m, obj, name, node)
+
+
+def _class_member(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value | None:
+    if obj.cls is None:
+        return None
+    for cls in m.index.mro(obj.cls):
+        method = cls.methods.get(name)
+        if method is not None:
+            return _bind(m, method, obj, node)
+        if name in cls.attributes and name not in initial.written_by(m, obj.cls, name):
+            if initial.is_written(m, obj.cls, name):
+                return None
+            return _class_attribute(m, cls, name, node)
+    return None
+
+
+def _bind(m: Interpreter, method: FunctionInfo, receiver: Value, node: ast.AST) -> Value:
+    if method.is_property:
+        from rebindlint.execution.calls import enter
+
+        return enter(m, Function(method, None, receiver), [], {}, node)
+    if method.is_static:
+        return Function(method)
+    if method.is_classmethod and isinstance(receiver, Obj) and receiver.cls is not None:
+        return Function(method, None, ClassValue(receiver.cls))
+    return Function(method, None, receiver)
+
+
+def _class_attribute(m: Interpreter, cls: ClassInfo, name: str, node: ast.AST) -> Value:
+    key = (id(cls), name)
+    known = m.class_attributes.get(key)
+    if known is None:
+        m.class_attributes[key] = Unknown(f"{cls.name}.{name}")
+        known = initial.class_value(m, cls, name, node)
+        m.class_attributes[key] = known
+    return known
+
+
+def _read_unknown(m: Interpreter, value: Unknown, name: str, node: ast.AST) -> Value:
+    if value.tensor is None and isinstance(m.named.get(value.label), Obj):
+        obj = as_object(m, value)
+        if obj is not None:
+            return _read_object(m, obj, name, node)
+    if value.tensor is not None or tensors.is_tensor_name(name):
+        if value.tensor is None and name in tensors.AMBIGUOUS:
+            return BoundMethod(value, name)
+        tensor = as_tensor(m, value)
+        if tensor is not None:
+            return tensors.attribute(m, tensor, name, node)
+    obj = as_object(m, value) if value.home is not None else None
+    if obj is not None:
+        return _read_object(m, obj, name, node)
+    return Unknown(f"{value.label}.{name}")
+
+
+def _read_module(m: Interpreter, module: Module, name: str) -> Value:
+    known = m.globals.get((module.name, name))
+    if known is not None:
+        return known
+    found = m.index.resolve(module, name)
+    if found is None:
+        inner = m.index.module(f"{module.name}.{name}")
+        return ModuleValue(inner) if inner is not None else Unknown(f"{module.name}.{name}")
+    return resolved_value(m, found, module, name)
+
+
+def _read_external(m: Interpreter, value: External, name: str) -> Value:
+    label = f"{value.label}.{name}"
+    found = m.index.dotted(label)
+    if found is not None:
+        return resolved_value(m, found, m.frame.info.module, name)
+    return External(label)
+
+
+def _read_class(m: Interpreter, info: ClassInfo, name: str, node: ast.AST) -> Value:
+    for cls in m.index.mro(info):
+        method = cls.methods.get(name)
+        if method is not None:
+            return Function(method, None, ClassValue(info)) if method.is_classmethod else Function(method)
+        if name in cls.attributes:
+            if initial.is_enumeration(m, info):
+                return Const(("enum", info.name, name))
+            return _class_attribute(m, cls, name, node)
+    if name == "__name__":
+        return Const(info.name)
+    if ("class", name) and (id(info), name) in m.class_attributes:
+        return m.class_attributes[(id(info), name)]
+    return Unknown(f"{info.name}.{name}")
+
+
+def _read_super(m: Interpreter, value: SuperValue, name: str, node: ast.AST) -> Value:
+    receiver = value.receiver
+    cls = receiver.cls if isinstance(receiver, Obj) else receiver.info if isinstance(receiver, ClassValue) else None
+    if cls is not None:
+        order = m.index.mro(cls)
+        start = order.index(value.after) + 1 if value.after in order else 0
+        for base in order[start:]:
+            if name in base.methods:
+                return _bind(m, base.methods[name], receiver, node)
+    if isinstance(receiver, Obj) and receiver.is_module:
+        return BoundMethod(receiver, name)
+    return BoundMethod(Unknown("super()"), name)
+
+
+def _read_constant(value: Const, name: str) -> Value:
+    if value.value is None:
+        raise Raised("None has no attributes")
+    if isinstance(value.value, tuple) and value.value[:1] == ("enum",):
+        return Const(value.value[2]) if name == "name" else Unknown(f"{value.value[1]}.{value.value[2]}.{name}")
+    return BoundMethod(value, name)
+
+
+# ---- asking
+
+
+def has(m: Interpreter, value: Value, name: str, node: ast.AST) -> bool:
+    """``hasattr(value, name)``, decided by the state where the state knows."""
+    if isinstance(value, Unknown):
+        value = as_object(m, value) or value
+    if isinstance(value, Obj):
+        found = value.attributes.get(name)
+        if found is not None:
+            return found is not DELETED
+        if name in value.absent:
+            return False
+        if value.cls is not None and _member_exists(m, value.cls, name):
+            return True
+        return initial.exists(m, value, name, node)
+    if isinstance(value, Tensor):
+        return name in value.attributes or (tensors.is_tensor_name(name)) or (
+            name not in value.attributes and bool(m.ask(f"hasattr({value.home or 'tensor@'},{name})" if value.home else "?", node, default=0))
+            if value.storage.born == 0 else False
+        )
+    if isinstance(value, Const):
+        return hasattr(value.value, name)
+    if isinstance(value, ClassValue):
+        return _member_exists(m, value.info, name)
+    return bool(m.ask(f"hasattr({label_of(value)},{name})", node))
+
+
+def _member_exists(m: Interpreter, cls: ClassInfo, name: str) -> bool:
+    return any(name in base.methods or name in base.attributes for base in m.index.mro(cls))
+
+
+# ---- writing
+
+
+def write(m: Interpreter, target: Value, name: str, value: Value, binding: Binding = Binding.ATTRIBUTE) -> None:
+    """``target.name = value``, with what a setter, ``.data`` and registration make of it."""
+    m.tick()
+    if isinstance(target, Unknown):
+        if name == "data":
+            target = as_tensor(m, target) or target
+        elif target.tensor is None:
+            target = as_object(m, target) or target
+        else:
+            target = target.tensor
+    if isinstance(target, Tensor):
+        _write_tensor(m, target, name, value)
+    elif isinstance(target, Obj):
+        _write_object(m, target, name, value, binding)
+    elif isinstance(target, ClassValue):
+        key = (id(target.info), name)
+        old = m.class_attributes.get(key)
+        m.class_attributes[key] = value
+        _note(m, target.info, name, value, old, binding)
+    elif isinstance(target, ModuleValue):
+        m.globals[(target.module.name, name)] = value
+
+
+def _write_tensor(m: Interpreter, target: Tensor, name: str, value: Value) -> None:
+    if name != "data":
+        target.attributes[name] = value
+        return
+    source = as_tensor(m, value)
+    if source is None:
+        return
+    old = target.alias()
+    move(m, target, source)
+    m.moved[id(target)] = m.site(Binding.DATA, source, old)
+    m.keep.append(target)
+
+
+def move(m: Interpreter, target: Tensor, source: Tensor) -> None:
+    """``target`` shows the memory of ``source`` from now on."""
+    target.storage, target.path, target.strided = source.storage, source.path, source.strided
+    target.dtype, target.shape, target.certain = source.dtype, source.shape, source.certain
+
+
+def _write_object(m: Interpreter, obj: Obj, name: str, value: Value, binding: Binding) -> None:
+    setter = _setter(m, obj, name)
+    if setter is not None:
+        from rebindlint.execution.calls import enter
+
+        enter(m, Function(setter, None, obj), [value], {}, m.frame.statement)
+        return
+    old = obj.attributes.get(name)
+    if old is None and name not in obj.absent:
+        old = initial.before_write(m, obj, name)
+    obj.absent.discard(name)
+    tensor = maybe_tensor(value)
+    if tensor is not None and tensor.is_parameter and binding is Binding.ATTRIBUTE:
+        binding = Binding.PARAMETER
+    elif isinstance(value, Const) and value.value is None and maybe_tensor(old or NOTHING) is not None:
+        binding = Binding.RELEASE
+    _register(obj, name, tensor, binding)
+    obj.attributes[name] = tensor if tensor is not None else value
+    _note(m, obj, name, value, old, binding)
+
+
+def _register(obj: Obj, name: str, tensor: Tensor | None, binding: Binding) -> None:
+    if not obj.is_module:
+        return
+    if binding is Binding.PARAMETER:
+        obj.registered.add(name)
+    elif tensor is not None and not tensor.is_parameter and name in obj.registered:
+        pass  # a buffer stays registered; a parameter's name cannot take a plain tensor
+    elif tensor is None:
+        obj.registered.discard(name)
+
+
+def _setter(m: Interpreter, obj: Obj, name: str) -> FunctionInfo | None:
+    if obj.cls is None:
+        return None
+    for cls in m.index.mro(obj.cls):
+        if name in cls.setters:
+            return cls.setters[name]
+        if name in cls.methods or name in cls.attributes:
+            return None
+    return None
+
+
+def _note(m: Interpreter, container: object, name: object, value: Value, old: Value | None, binding: Binding) -> None:
+    m.keep.append(container)
+    m.sites[(id(container), name)] = m.site(binding, maybe_tensor(value) or value, old)
+
+
+def note_slot(m: Interpreter, container: object, key: object, value: Value, old: Value | None) -> None:
+    """Record that a slot of a container was bound."""
+    if isinstance(container, DictValue) and container.owner is not None:
+        container = container.owner
+        if isinstance(container, Obj) and container.is_module and maybe_tensor(value) is not None:
+            container.registered.add(str(key))
+    _note(m, container, key, value, old, Binding.SLOT)
+
+
+def delete(m: Interpreter, target: Value, name: str) -> None:
+    """``del target.name``; deleting what is known to be absent raises."""
+    if isinstance(target, Unknown):
+        target = as_object(m, target) or target
+    if isinstance(target, Tensor):
+        target.attributes.pop(name, None)
+    if not isinstance(target, Obj):
+        return
+    old = target.attributes.get(name)
+    if old is DELETED or name in target.absent:
+        raise Raised(f"no attribute {name}")
+    if old is None:
+        old = initial.before_write(m, target, name)
+    target.attributes[name] = DELETED
+    target.registered.discard(name)
+    _note(m, target, name, NOTHING, old, Binding.RELEASE)
+
+
+def global_env(module: Module) -> Env:
+    return Env(module)

@@ -1,0 +1,339 @@
+"""Calls: entered where the callee is in the tree, looked up in the torch table where it is torch's, else summarised."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+
+from rebindlint.execution import attributes, builtin_calls, initial, tensors
+from rebindlint.execution.interpreter import MAX_DEPTH, Frame, Interpreter, Returned
+from rebindlint.execution.values import (
+    NOTHING,
+    BoundMethod,
+    ClassValue,
+    Const,
+    DictValue,
+    Env,
+    External,
+    Function,
+    ListValue,
+    Obj,
+    Partial,
+    SuperValue,
+    Tensor,
+    Unknown,
+    Value,
+    is_stable,
+    label_of,
+)
+from rebindlint.index.classes import ClassInfo, FunctionInfo
+from rebindlint.index.dialect import HELPERS, classify
+from rebindlint.index.hooks import POST_LOAD
+from rebindlint.model import Binding
+
+__all__ = ["BUILTINS", "call", "enter", "evaluate_call", "instantiate"]
+
+BUILTINS = builtin_calls.BUILTINS
+_TRANSPARENT = frozenset({*HELPERS, "replace_tensor", "copy_or_rebind", "alias_or_bind_derived_param", "bind_or_assign", "update_tensor_inplace"})
+_NO_EFFECT = ("is_", "has_", "check", "log", "assert", "supports", "can_", "use_", "should_", "get_config", "warn", "info", "debug", "print", "validate")
+
+
+def evaluate_call(m: Interpreter, node: ast.Call, env: Env) -> Value:
+    from rebindlint.execution.expressions import evaluate, items_of
+
+    if isinstance(node.func, ast.Name) and node.func.id == "super" and env.find("super") is None:
+        return _super(m, node, env)
+    callee = evaluate(m, node.func, env)
+    args: list[Value] = []
+    for argument in node.args:
+        if isinstance(argument, ast.Starred):
+            args.extend(items_of(m, evaluate(m, argument.value, env), argument)[0])
+        else:
+            args.append(evaluate(m, argument, env))
+    keywords: dict[str, Value] = {}
+    for keyword in node.keywords:
+        value = evaluate(m, keyword.value, env)
+        if keyword.arg is not None:
+            keywords[keyword.arg] = value
+        elif isinstance(value, DictValue):
+            keywords.update({k: v for k, v in value.items.items() if isinstance(k, str)})
+    return call(m, callee, args, keywords, node)
+
+
+def _super(m: Interpreter, node: ast.Call, env: Env) -> Value:
+    frame_env: Env | None = env
+    while frame_env is not None and (frame_env.function is None or frame_env.function.owner is None):
+        frame_env = frame_env.parent
+    if frame_env is None or frame_env.receiver is None or frame_env.function is None or frame_env.function.owner is None:
+        return Unknown("super()")
+    return SuperValue(frame_env.receiver, frame_env.function.owner)
+
+
+def call(m: Interpreter, callee: Value, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
+    """The value of ``callee(*args, **keywords)``, with its effects on cells and storages."""
+    m.tick()
+    if isinstance(callee, Function):
+        return enter(m, callee, args, keywords, node)
+    if isinstance(callee, Partial):
+        return call(m, callee.function, [*callee.args, *args], {**callee.keywords, **keywords}, node)
+    if isinstance(callee, ClassValue):
+        return instantiate(m, callee.info, args, keywords, node)
+    if isinstance(callee, BoundMethod):
+        return _bound(m, callee, args, keywords, node)
+    if isinstance(callee, External):
+        return _external(m, callee.label, args, keywords, node)
+    if isinstance(callee, Obj):
+        return _call_object(m, callee, args, keywords, node)
+    if isinstance(callee, Unknown):
+        return _unknown(m, callee, args, keywords, node)
+    return Unknown("call")
+
+
+def _call_object(m: Interpreter, callee: Obj, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
+    if callee.cls is not None:
+        for name in ("__call__", "forward"):
+            method = m.index.method(callee.cls, name)
+            if method is not None:
+                return enter(m, Function(method, None, callee), args, keywords, node)
+    return summarise(m, callee.label, args, keywords, node)
+
+
+def _unknown(m: Interpreter, callee: Unknown, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
+    obj = callee.home[0] if callee.home else None
+    name = callee.home[1] if callee.home else callee.label.rpartition(".")[2]
+    if obj is not None and obj.is_module and name in initial.MODULE_METHODS:
+        return _bound(m, BoundMethod(obj, name), args, keywords, node)
+    return summarise(m, callee.label, args, keywords, node)
+
+
+def _bound(m: Interpreter, callee: BoundMethod, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
+    receiver = callee.receiver
+    if isinstance(receiver, Unknown):
+        if receiver.label == "super()":
+            return NOTHING if callee.name in ("__init__", *POST_LOAD, "load_weights", "__setattr__") else Unknown(f"super().{callee.name}()")
+        tensor = attributes.as_tensor(m, receiver) if _called_as_tensor(receiver, callee.name, args) else None
+        if tensor is not None:
+            return tensors.method(m, tensor, callee.name, args, keywords, node)
+        return summarise(m, f"{receiver.label}.{callee.name}", args, keywords, node)
+    if isinstance(receiver, Tensor):
+        return tensors.method(m, receiver, callee.name, args, keywords, node)
+    if isinstance(receiver, Obj):
+        return builtin_calls.module_method(m, receiver, callee.name, args, keywords, node)
+    return builtin_calls.method(m, receiver, callee.name, args, keywords, node)
+
+
+def _called_as_tensor(receiver: Unknown, name: str, args: list[Value]) -> bool:
+    if receiver.tensor is not None:
+        return True
+    if name in ("split", "index", "format", "count") and args and isinstance(args[0], Const) and isinstance(args[0].value, str):
+        return False
+    return name in tensors.AMBIGUOUS and receiver.home is not None and name not in ("size", "log", "type", "add", "register_hook", "names", "mode", "dim", "alias", "real")
+
+
+# ---- entering
+
+
+def enter(m: Interpreter, function: Function, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
+    """Run a function of the tree. Recursion and great depth are cut: then the result is summarised."""
+    info = function.info
+    if function.receiver is not None and not info.is_static:
+        args = [function.receiver, *args]
+    skipped = _skips(m, function, info, args, keywords, node)
+    if skipped is not None:
+        return skipped
+    cache = _cache_key(info, args, keywords)
+    if cache is not None and cache in m.cached:
+        return m.cached[cache]
+    env = Env(info.module, info, function.env)
+    env.receiver = function.receiver
+    transparent = info.name in _TRANSPARENT
+    frame = Frame(info, env, node if not m.frames else info.node, transparent, classify(info) if transparent else None, frozenset(keywords))
+    _bind_parameters(m, info, env, args, keywords, frame)
+    m.frames.append(frame)
+    try:
+        value = _run(m, info, env)
+    finally:
+        m.frames.pop()
+    if isinstance(value, Unknown) and value.tensor is None and not isinstance(info.node, ast.Lambda) and info.node.returns is not None:
+        value = _by_annotation(m, info, value, args, keywords)
+    if cache is not None:
+        m.cached[cache] = value
+    return value
+
+
+def _skips(m: Interpreter, function: Function, info: FunctionInfo, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value | None:
+    receiver = function.receiver
+    if len(m.frames) >= MAX_DEPTH or sum(1 for f in m.frames if f.info is info) > 1:
+        m.hit_depth = True
+        return summarise(m, info.qualified, args, keywords, node)
+    if m.frames and info.name in POST_LOAD and isinstance(receiver, Obj) and not receiver.exact and not receiver.born:
+        return NOTHING  # only a bound of the receiver's class is known; each class's own hook is a root of its own
+    if isinstance(info.node, ast.Lambda):
+        return None
+    if any(name in ("abstractmethod", "overload") for name in info.decorators):
+        return _by_annotation(m, info, Unknown(f"{info.qualified}({','.join(label_of(a) for a in args[1:])})"), args, keywords)
+    return None
+
+
+def _cache_key(info: FunctionInfo, args: list[Value], keywords: dict[str, Value]) -> Hashable | None:
+    if not info.is_cached:
+        return None
+    return (id(info.node), tuple(_identity(a) for a in args), tuple(sorted((k, _identity(v)) for k, v in keywords.items())))
+
+
+def _identity(value: Value) -> str:
+    return f"#{id(value)}" if isinstance(value, Obj | Tensor) else label_of(value)
+
+
+def _run(m: Interpreter, info: FunctionInfo, env: Env) -> Value:
+    from rebindlint.execution.expressions import evaluate
+    from rebindlint.execution.statements import execute
+
+    if isinstance(info.node, ast.Lambda):
+        m.frame.statement = info.node.body
+        return evaluate(m, info.node.body, env)
+    value: Value = NOTHING
+    try:
+        execute(m, info.node.body, env)
+    except Returned as returned:
+        value = returned.value
+    if info.is_generator:
+        return env.variables.get("<yielded>", ListValue([]))
+    return value
+
+
+def _bind_parameters(m: Interpreter, info: FunctionInfo, env: Env, args: list[Value], keywords: dict[str, Value], frame: Frame) -> None:
+    spec = info.node.args
+    names = [a.arg for a in spec.posonlyargs + spec.args]
+    for name, value in zip(names, args, strict=False):
+        env.variables[name] = value
+    left = dict(keywords)
+    first_default = len(names) - len(spec.defaults)
+    for i, name in enumerate(names):
+        if name in env.variables:
+            continue
+        if name in left:
+            env.variables[name] = left.pop(name)
+        elif i >= first_default:
+            env.variables[name] = _default(m, spec.defaults[i - first_default], info)
+        else:
+            env.variables[name] = Unknown(f"argument {name}")
+    for argument, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True):
+        if argument.arg in left:
+            env.variables[argument.arg] = left.pop(argument.arg)
+        else:
+            env.variables[argument.arg] = _default(m, default, info) if default is not None else Unknown(f"argument {argument.arg}")
+    for name in names:
+        left.pop(name, None)
+    if spec.vararg is not None:
+        env.variables[spec.vararg.arg] = ListValue(args[len(names):])
+    if spec.kwarg is not None:
+        env.variables[spec.kwarg.arg] = DictValue(dict(left))
+    elif left and frame.transparent and m.frames:
+        m.rejected.append(m.site(Binding.REPLACE, Const(sorted(left)[0]), None))
+
+
+def _default(m: Interpreter, node: ast.expr, info: FunctionInfo) -> Value:
+    from rebindlint.execution.expressions import evaluate
+
+    if isinstance(node, ast.Constant):
+        return Const(node.value)
+    m.frames.append(Frame(info, Env(info.module), node)) if not m.frames else None
+    return evaluate(m, node, Env(info.module))
+
+
+def _by_annotation(m: Interpreter, info: FunctionInfo, value: Unknown, args: list[Value], keywords: dict[str, Value]) -> Value:
+    """What a function that could not be followed to its end returns, by its annotation."""
+    returns = info.node.returns if not isinstance(info.node, ast.Lambda) else None
+    if returns is None:
+        return value
+    text = ast.unparse(returns)
+    every = [*args, *keywords.values()]
+    if text in ("torch.Tensor", "Tensor"):
+        return m.fresh(info.qualified, every)
+    if text.startswith(("tuple[torch.Tensor", "Tuple[torch.Tensor", "tuple[Tensor")):
+        return ListValue([m.fresh(f"{info.qualified}{i}", every) for i in range(text.count("Tensor"))], closed="..." not in text)
+    found = initial.annotated(m, returns, info.module, value.label, info.node)
+    if isinstance(found, Tensor):
+        return m.fresh(info.qualified, every)
+    if isinstance(found, Obj):
+        m.named.setdefault(found.label, found)
+        known = m.named[found.label]
+        return known if isinstance(known, Obj) else found
+    return found
+
+
+# ---- constructors
+
+
+def instantiate(m: Interpreter, info: ClassInfo, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
+    """A new object of a class of the tree; its constructor runs."""
+    if m.index.is_parameter_class(info):
+        made = tensors.parameter(m, args[0] if args else keywords.get("data"), info.name)
+        made.attributes.update({k: v for k, v in keywords.items() if k not in ("data", "requires_grad")})
+        return made
+    if initial.is_enumeration(m, info):
+        return Unknown(f"{info.name}({','.join(label_of(a) for a in args)})")
+    label = f"{info.name}()"
+    obj = Obj(label, info, is_module=m.index.is_module(info), born=max(m.run, 1))
+    m.keep.append(obj)
+    method = m.index.method(info, "__init__")
+    if method is not None:
+        enter(m, Function(method, None, obj), args, keywords, node)
+        return obj
+    _dataclass_fields(m, info, obj, args, keywords, node)
+    post = m.index.method(info, "__post_init__")
+    if post is not None:
+        enter(m, Function(post, None, obj), [], {}, node)
+    return obj
+
+
+def _dataclass_fields(m: Interpreter, info: ClassInfo, obj: Obj, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> None:
+    names = [name for cls in reversed(m.index.mro(info)) for name in cls.annotations]
+    for name, value in [*zip(names, args, strict=False), *keywords.items()]:
+        attributes.write(m, obj, name, value)
+    for name in names:
+        if name not in obj.attributes:
+            obj.attributes[name] = attributes.read(m, ClassValue(info), name, node)
+
+
+# ---- what cannot be entered
+
+
+def _external(m: Interpreter, label: str, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
+    if label in BUILTINS:
+        return builtin_calls.call(m, label, args, keywords, node)
+    last = label.rpartition(".")[2]
+    if label.startswith("torch.") or last in ("Parameter", "UninitializedParameter"):
+        return tensors.function(m, label, args, keywords, node)
+    return builtin_calls.library(m, label, args, keywords, node) or summarise(m, label, args, keywords, node)
+
+
+def summarise(m: Interpreter, label: str, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
+    """The result of code that cannot be entered.
+
+    Given tensors it probably returns a newly allocated one, but that is a guess; asked for nothing it writes into what it was
+    given. Given none it returns the same thing in both runs.
+    """
+    every = [*args, *keywords.values()]
+    name = label.rpartition(".")[2]
+    given = [t for v in every if (t := attributes.maybe_tensor(v)) is not None or (isinstance(v, ListValue) and _holds_tensor(v))]
+    m.unresolved[label] = m.unresolved.get(label, 0) + 1
+    inner = ",".join(label_of(a) for a in every)
+    if not given or name.lstrip("_").startswith(_NO_EFFECT):
+        return Unknown(f"{label}({inner})") if is_stable(inner) and not given else Unknown(f"{label}@{m.place(node)}")
+    statement = m.frame.statement
+    if isinstance(statement, ast.Expr) and statement.value is node:
+        target = given[0]
+        if target is not None and name not in POST_LOAD and not name.startswith("set_"):
+            m.write(target, m.terms.of(label, *[m.term(v) for v in every]), m.epochs(every), m.sources(every))
+        return NOTHING
+    if name in tensors.table.ALLOCATE:
+        return m.fresh(name, every)
+    return m.fresh(label, every, certain=False)
+
+
+def _holds_tensor(value: ListValue) -> bool:
+    return any(attributes.maybe_tensor(item) is not None for item in value.items)
+
+

@@ -1,0 +1,220 @@
+"""The check: cells at capture against cells after the second run, turned into facts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from rebindlint.execution.cells import Captured, Edge, owned_storages, walk
+from rebindlint.execution.interpreter import Interpreter, Site
+from rebindlint.execution.places import place_of
+from rebindlint.execution.twice import Outcome
+from rebindlint.execution.values import DELETED, FIRST, SECOND, Const, Obj, Tensor, Value
+from rebindlint.index.hooks import Hook
+from rebindlint.index.modules import Module
+from rebindlint.index.readers import Readers
+from rebindlint.model import Binding, Cell, Frame, Hazard, Rebinding
+from rebindlint.model import Value as Origin
+
+__all__ = ["compare"]
+
+
+def compare(outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebinding]:
+    """The facts of one completed execution."""
+    m = outcome.interpreter
+    for site in m.overlaps:
+        yield _local_fact(m, outcome, hook, site, overlapping=True)
+    for site in m.rejected:
+        yield _local_fact(m, outcome, hook, site, unsupported=True)
+    if not outcome.completed:
+        return
+    owned = owned_storages(m, outcome.roots)
+    paths = {cell.path: cell for cell in walk(m, outcome.roots)}
+    safe = {cell.storage.number: _is_fresh(cell.storage.epochs, cell.epochs) for cell in outcome.captured or []}
+    done: set[tuple[int, object, int]] = set()
+    for cell in outcome.captured or []:
+        key = (id(cell.last.holder), cell.last.key, cell.storage.number)
+        if key in done or not _is_visible(cell, hook, readers):
+            continue
+        done.add(key)
+        if cell.storage.number in owned and safe[cell.storage.number] and not _moved_visibly(cell):
+            fact = _retransformed(m, outcome, hook, cell, paths)
+        else:
+            fact = _fact(m, outcome, hook, cell)
+        if fact is not None:
+            yield fact
+
+
+def _moved_visibly(cell: Captured) -> bool:
+    """The captured storage is alive and refreshed, so a graph that holds it is right, whatever the cell shows now."""
+    return False
+
+
+def _is_fresh(now: int, captured: int) -> bool:
+    """Contents that derived from weights at capture must derive from the second load alone."""
+    return not captured or (bool(now & SECOND) and not now & FIRST) or now == 0
+
+
+def _is_visible(cell: Captured, hook: Hook, readers: Readers) -> bool:
+    """Run-time code reads every attribute on the way to the cell. Roots and slots are read with their holder."""
+    home = hook.function.module.shown
+    return all(
+        readers.is_visible(edge.key, home) for edge in cell.edges[1:] if isinstance(edge.key, str) and isinstance(edge.holder, Obj) and edge.text.startswith(".")
+    )
+
+
+def _current(edge: Edge) -> Value | None:
+    holder = edge.holder
+    if isinstance(holder, Obj):
+        return holder.attributes.get(str(edge.key))
+    items = getattr(holder, "items", None)
+    if isinstance(items, list) and isinstance(edge.key, int):
+        return items[edge.key] if edge.key < len(items) else None
+    if isinstance(items, dict):
+        return items.get(edge.key)
+    variables = getattr(holder, "variables", None)
+    return variables.get(edge.key) if isinstance(variables, dict) else None
+
+
+def _fact(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebinding | None:
+    """Which hazard the cell shows: the first edge on its path that leads elsewhere now decides."""
+    for position, edge in enumerate(cell.edges[1:], 1):
+        now = _current(edge)
+        last = position == len(cell.edges) - 1
+        then = cell.tensor if last else None
+        site = m.sites.get((id(edge.holder), edge.key))
+        if not last:
+            if site is not None and (now is None or not _leads_on(now, cell.edges[position + 1])):
+                return _holder_rebuilt(m, outcome, hook, cell, position, site)
+            continue
+        if now is DELETED or now is None or (isinstance(now, Const) and now.value is None):
+            if site is None:
+                return None
+            return _make(m, outcome, hook, cell, site, Hazard.LIFETIME, Binding.RELEASE, None)
+        if isinstance(now, Tensor) and now.storage is not cell.storage:
+            moved = m.moved.get(id(now)) if now is then else None
+            site = moved or site
+            if site is None:
+                return None
+            return _make(m, outcome, hook, cell, site, Hazard.ADDRESS, site.binding, now)
+        if isinstance(now, Tensor):
+            return _stale(m, outcome, hook, cell)
+    return None
+
+
+def _leads_on(now: Value, edge: Edge) -> bool:
+    return now is edge.holder
+
+
+def _holder_rebuilt(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured, position: int, site: Site) -> Rebinding | None:
+    if site.run != 2:
+        return None
+    return _make(m, outcome, hook, cell, site, Hazard.LIFETIME, Binding.HOLDER, None, upto=position)
+
+
+def _stale(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebinding | None:
+    """The cell still shows the captured storage, whose contents the second run did not refresh (or from a stale source)."""
+    if not cell.epochs or not cell.storage.epochs & FIRST:
+        return None
+    site = (outcome.first_sites or {}).get((id(cell.last.holder), cell.last.key)) or (outcome.first_moved or {}).get(id(cell.tensor))
+    if site is None:
+        return None
+    old = site.old
+    lost = isinstance(old, Tensor) and old.storage.number in cell.storage.sources and old.storage.number != cell.storage.number
+    return _make(m, outcome, hook, cell, site, Hazard.FRESHNESS, Binding.NONE, cell.tensor, lost=lost, guard=_guard(m, outcome))
+
+
+def _guard(m: Interpreter, outcome: Outcome) -> tuple[ast.AST, Module] | None:
+    """The first condition that went another way in the second run."""
+    for (place, first, node, module), (other, second, _, _) in zip(outcome.first_conditions or [], m.conditions, strict=False):
+        if place != other:
+            return None
+        if first != second:
+            assert isinstance(module, Module)
+            return node, module
+    return None
+
+
+def _retransformed(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured, paths: dict[str, Captured]) -> Rebinding | None:
+    """Alive and from the new weights, but not the same function of them as in the first run."""
+    if not cell.epochs or m.term(cell.tensor) == cell.content:
+        return None
+    return None
+
+
+def _describe(outcome: Outcome, cell: Captured, upto: int | None = None) -> Cell:
+    edges = cell.edges if upto is None else cell.edges[: upto + 1]
+    path = "".join(edge.text for edge in edges)
+    holder = edges[-1].holder
+    owner = holder.cls.qualified if isinstance(holder, Obj) and holder.cls is not None else ""
+    name = str(edges[-1].key)
+    return Cell(path, name, owner, isinstance(holder, Obj) and holder.is_module, cell.registered if upto is None else False)
+
+
+def _make(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured, site: Site, hazard: Hazard, binding: Binding, now: Tensor | None, *,
+          upto: int | None = None, lost: bool = False, guard: tuple[ast.AST, Module] | None = None) -> Rebinding:
+    described = _describe(outcome, cell, upto)
+    holder = cell.edges[upto].holder if upto is not None else cell.last.holder
+    old = site.old if isinstance(site.old, Tensor) else None
+    dialect = site.helper
+    same_expression = now is not None and (m.term(now) == cell.content)
+    return Rebinding(
+        hazard=hazard, binding=binding, cell=described, hook=hook.name, hook_place=place_of(hook.function.module, hook.function.node),
+        statement=place_of(site.module, site.statement), value=_origin(now, m), protocols=frozenset({outcome.protocol}),
+        chain=tuple(Frame(f, row, text) for f, row, text in site.chain), function=site.function, module=site.module.name,
+        value_is_parameter=isinstance(site.value, Tensor) and site.value.is_parameter,
+        weight_dependent=bool(cell.epochs), prefer_copy_passed=site.prefer_copy, source_lost=lost,
+        guarded=place_of(guard[1], guard[0]) if guard is not None else None,
+        receiver_is_module=isinstance(holder, Obj) and holder.is_module,
+        existed_before=isinstance(holder, Obj) and described.name in holder.initial,
+        may_alias=_may_alias(site, old, cell), changes_strides=_changes_strides(site, old),
+        same_layout=same_expression and now is not None and now.dtype == cell.dtype,
+        zeroed=cell.storage.zeroed, helper=dialect,
+    )
+
+
+def _may_alias(site: Site, old: Tensor | None, cell: Captured) -> bool:
+    value = site.value
+    if not isinstance(value, Tensor):
+        return False
+    return value.storage is cell.storage or (old is not None and value.storage is old.storage)
+
+
+def _changes_strides(site: Site, old: Tensor | None) -> bool:
+    value = site.value
+    return isinstance(value, Tensor) and value.strided and not (old is not None and old.strided and old.path == value.path)
+
+
+def _origin(now: Tensor | None, m: Interpreter) -> Origin:
+    if now is None:
+        return Origin.ABSENT
+    if not now.certain:
+        return Origin.UNKNOWN
+    return Origin.FRESH if now.storage.born == m.run else Origin.VIEW
+
+
+def _local_fact(m: Interpreter, outcome: Outcome, hook: Hook, site: Site, *, overlapping: bool = False, unsupported: bool = False) -> Rebinding:
+    """A fact about one statement, whatever becomes of its cell."""
+    target = site.old if isinstance(site.old, Tensor) else None
+    path = target.home if target is not None and target.home else _target_text(site.statement)
+    return Rebinding(
+        hazard=Hazard.FRESHNESS, binding=Binding.COPY if overlapping else Binding.REPLACE,
+        cell=Cell(path, path.rsplit(".", 1)[-1]), hook=hook.name, hook_place=place_of(hook.function.module, hook.function.node),
+        statement=place_of(site.module, site.statement), value=Origin.VIEW if overlapping else Origin.UNKNOWN,
+        protocols=frozenset({outcome.protocol}), chain=tuple(Frame(f, row, text) for f, row, text in site.chain),
+        function=site.function, module=site.module.name, overlapping=overlapping, prefer_copy_unsupported=unsupported,
+        prefer_copy_passed=unsupported, may_alias=overlapping, helper=site.helper,
+    )
+
+
+def _target_text(statement: ast.AST) -> str:
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Call):
+            args = [a for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+            if args and node.args and isinstance(node.args[0], ast.Name | ast.Attribute):
+                return f"{ast.unparse(node.args[0])}.{args[0].value}"
+            if isinstance(node.func, ast.Attribute):
+                return ast.unparse(node.func.value)
+    return ""
+
+

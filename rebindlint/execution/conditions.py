@@ -1,0 +1,172 @@
+"""The truth of conditions: decided by the state, else asked of the oracle, the same way in both runs."""
+
+from __future__ import annotations
+
+import ast
+
+from rebindlint.execution import attributes, tensors
+from rebindlint.execution.interpreter import Interpreter
+from rebindlint.execution.values import (
+    BoundMethod,
+    ClassValue,
+    Const,
+    DictValue,
+    Env,
+    External,
+    Function,
+    ListValue,
+    ModuleValue,
+    Obj,
+    Partial,
+    Tensor,
+    Unknown,
+    Value,
+    is_stable,
+    label_of,
+)
+
+__all__ = ["compare", "is_true", "truth"]
+
+
+def truth(m: Interpreter, node: ast.expr, env: Env) -> bool:
+    """Whether the condition holds in this run."""
+    from rebindlint.execution.expressions import evaluate
+
+    if isinstance(node, ast.BoolOp):
+        wanted = isinstance(node.op, ast.Or)
+        return wanted if any(truth(m, value, env) == wanted for value in node.values) else not wanted
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return not truth(m, node.operand, env)
+    if isinstance(node, ast.Compare):
+        left = evaluate(m, node.left, env)
+        for op, right_node in zip(node.ops, node.comparators, strict=True):
+            right = evaluate(m, right_node, env)
+            if not compare(m, op, left, right, node):
+                return False
+            left = right
+        return True
+    return is_true(m, evaluate(m, node, env), node)
+
+
+def is_true(m: Interpreter, value: Value, node: ast.AST) -> bool:
+    if isinstance(value, Const):
+        return bool(value.value)
+    if isinstance(value, Function | ClassValue | ModuleValue | Partial | BoundMethod | External):
+        return True
+    if isinstance(value, Obj):
+        return True
+    if isinstance(value, ListValue):
+        return bool(value.items) or (not value.closed and bool(m.ask("?", node)))
+    if isinstance(value, DictValue):
+        return bool(value.items) or (not value.closed and bool(m.ask("?", node)))
+    if isinstance(value, Tensor) or (isinstance(value, Unknown) and value.tensor is not None):
+        return bool(m.ask("?", node))
+    return bool(m.ask(label_of(value), node))
+
+
+def compare(m: Interpreter, op: ast.cmpop, left: Value, right: Value, node: ast.AST) -> bool:
+    if isinstance(op, ast.Is | ast.IsNot):
+        return _identical(m, left, right, node) == isinstance(op, ast.Is)
+    if isinstance(op, ast.Eq | ast.NotEq):
+        return _equal(m, left, right, node) == isinstance(op, ast.Eq)
+    if isinstance(op, ast.In | ast.NotIn):
+        return _contained(m, left, right, node) == isinstance(op, ast.In)
+    if isinstance(left, Const) and isinstance(right, Const):
+        try:
+            a, b = left.value, right.value
+            return bool({ast.Lt: lambda: a < b, ast.LtE: lambda: a <= b, ast.Gt: lambda: a > b, ast.GtE: lambda: a >= b}[type(op)]())  # type: ignore[operator]
+        except TypeError:
+            return bool(m.ask("?", node))
+    return bool(m.ask(f"{label_of(left)} {type(op).__name__} {label_of(right)}", node))
+
+
+def _identical(m: Interpreter, left: Value, right: Value, node: ast.AST) -> bool:
+    if isinstance(right, Const) and right.value is None:
+        return _is_none(m, left, node)
+    if isinstance(left, Const) and left.value is None:
+        return _is_none(m, right, node)
+    first, second = attributes.maybe_tensor(left), attributes.maybe_tensor(right)
+    if first is not None and second is not None:
+        return first is second
+    if left is right:
+        return True
+    return _equal(m, left, right, node)
+
+
+def _is_none(m: Interpreter, value: Value, node: ast.AST) -> bool:
+    if isinstance(value, Const):
+        return value.value is None
+    if isinstance(value, Unknown):
+        if value.tensor is None:
+            return not m.ask(f"{value.label} is not None", node, default=None if is_stable(value.label) else 1)
+        if value.tensor.storage.born == 0 and value.home is not None:
+            return False
+    return False
+
+
+def _equal(m: Interpreter, left: Value, right: Value, node: ast.AST) -> bool:
+    if isinstance(left, Const) and isinstance(right, Const):
+        return bool(left.value == right.value)
+    if isinstance(left, Const) and left.value is None:
+        return _is_none(m, right, node)
+    if isinstance(right, Const) and right.value is None:
+        return _is_none(m, left, node)
+    if isinstance(left, ClassValue) and isinstance(right, ClassValue):
+        return left.info is right.info
+    if attributes.maybe_tensor(left) is not None or attributes.maybe_tensor(right) is not None:
+        return bool(m.ask("?", node))
+    if isinstance(left, ListValue) and isinstance(right, ListValue) and left.closed and right.closed:
+        return len(left.items) == len(right.items) and all(_equal(m, a, b, node) for a, b in zip(left.items, right.items, strict=True))
+    a, b = label_of(left), label_of(right)
+    if a == b and is_stable(a):
+        return True
+    layout = _same_layout(m, a, b, node)
+    if layout is not None:
+        return layout
+    if _is_dtype(a) and _is_dtype(b):
+        return tensors.same_dtype(m, a, b, node)
+    if not (is_stable(a) and is_stable(b)):
+        return bool(m.ask("?", node))
+    if isinstance(left, Const):
+        a, b = b, a
+        left, right = right, left
+    return m.oracle.equal(a, b, m.place(node), constant=isinstance(right, Const))
+
+
+def _is_dtype(label: str) -> bool:
+    return label.startswith(("torch.", "dtype"))
+
+
+def _same_layout(m: Interpreter, left: str, right: str, node: ast.AST) -> bool | None:
+    """Shapes and strides inside the tree's replace helpers, which compare what was with what comes.
+
+    In the first run nothing says that they agree, so the helper rebinds. In the second run the same expression was bound
+    before, so they agree unless a stride is known to differ.
+    """
+    if not (left.startswith(("shape", "stride")) and right.startswith(("shape", "stride"))):
+        return None
+    if not any(frame.transparent for frame in m.frames):
+        return None
+    return m.run == 2
+
+
+def _contained(m: Interpreter, left: Value, right: Value, node: ast.AST) -> bool:
+    if isinstance(right, ListValue) and right.closed:
+        return any(_equal(m, left, item, node) for item in right.items)
+    if isinstance(right, DictValue):
+        from rebindlint.execution.expressions import key_of
+
+        key = key_of(left)
+        if key in right.items:
+            found = right.items[key]
+            return found is not attributes.DELETED
+        if right.closed and isinstance(left, Const):
+            return False
+    if isinstance(left, Const) and isinstance(right, Const):
+        try:
+            return left.value in right.value  # type: ignore[operator]
+        except TypeError:
+            return False
+    return bool(m.ask(f"{label_of(left)} in {label_of(right)}", node))
+
+

@@ -1,0 +1,361 @@
+"""The state that the hook finds when it runs for the first time, worked out for what it reads and nothing else.
+
+Executing every constructor would cost more than the hooks themselves. So an attribute is evaluated when it is first
+read: from the assignments that the class makes to it, with an oracle choosing among several.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from rebindlint.execution.interpreter import Interpreter, Raised
+from rebindlint.execution.values import (
+    NOTHING,
+    ClassValue,
+    Const,
+    DictValue,
+    ListValue,
+    Obj,
+    Tensor,
+    Unknown,
+    Value,
+)
+from rebindlint.index.classes import ClassInfo, FunctionInfo, InitWrite
+from rebindlint.index.hooks import is_loading_name
+from rebindlint.index.modules import Assigned, Module
+
+if TYPE_CHECKING:
+    from rebindlint.index.tree import Resolved
+
+__all__ = ["MODULE_METHODS", "annotated", "attribute", "before_write", "class_value", "exists", "is_enumeration", "module_value"]
+
+MODULE_METHODS = frozenset({
+    "register_parameter", "register_buffer", "register_module", "add_module", "named_parameters", "parameters", "named_buffers",
+    "buffers", "modules", "named_modules", "children", "named_children", "to", "cuda", "cpu", "half", "float", "apply", "get_parameter",
+    "get_submodule", "state_dict", "load_state_dict", "requires_grad_", "eval", "train", "type",
+})
+_NO_MODULE = ("quant_method", "quant_config", "config", "scheme", "kernel", "impl", "backend", "method", "experts_cls", "moe_kernel")
+_TENSORS = ("Tensor", "Parameter", "Buffer", "FloatTensor", "LongTensor")
+_ENUMS = ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
+
+
+def names_no_module(name: str) -> bool:
+    """Attributes that by their name hold something that is no ``nn.Module``."""
+    return name.endswith(_NO_MODULE)
+
+
+def written_by(m: Interpreter, cls: ClassInfo, name: str) -> tuple[str, ...]:
+    """Names of methods that assign ``self.name``, none of which is in the way of a class attribute here."""
+    return ()
+
+
+def _all_writes(m: Interpreter, cls: ClassInfo, name: str) -> list[InitWrite]:
+    return [write for base in m.index.mro(cls) for write in base.writes.get(name, ())]
+
+
+def is_written(m: Interpreter, cls: ClassInfo, name: str) -> bool:
+    """Whether a constructor (or ``create_weights``) of the class assigns ``self.name``."""
+    return any(_before_hooks(write.function) for write in _all_writes(m, cls, name))
+
+
+def _before_hooks(function: FunctionInfo) -> bool:
+    return function.name in ("__init__", "__post_init__", "create_weights", "setup")
+
+
+def attribute(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
+    """``obj.name`` as it was before the hook; bound on the object so that both runs see the same thing."""
+    if name in obj.absent:
+        raise Raised(f"no attribute {name}")
+    value = _initial(m, obj, name, node)
+    if obj.attributes.get(name) is None:
+        obj.attributes[name] = value
+        if isinstance(value, Unknown) and value.home is None:
+            value.home = (obj, name)
+    tensor = value if isinstance(value, Tensor) else None
+    if tensor is not None:
+        obj.initial.add(name)
+        tensor.home = tensor.home or f"{obj.label}.{name}"
+        if obj.is_module and tensor.is_parameter:
+            obj.registered.add(name)
+    return obj.attributes[name]
+
+
+def _initial(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
+    label = f"{obj.label}.{name}"
+    if obj.cls is None:
+        return Unknown(label, (obj, name))
+    writes = [w for w in _all_writes(m, obj.cls, name) if _before_hooks(w.function)]
+    init = [w for w in writes if w.function.name in ("__init__", "__post_init__")]
+    chosen = _choose(m, init or writes, f"{obj.label}:{obj.cls.name}.{name}", node)
+    if chosen is not None:
+        return _evaluate(m, chosen, obj, label)
+    annotation = next((b.annotations[name] for b in m.index.mro(obj.cls) if name in b.annotations), None)
+    if annotation is not None:
+        home = next(b for b in m.index.mro(obj.cls) if name in b.annotations)
+        return annotated(m, annotation, home.module, label, node)
+    return Unknown(label, (obj, name))
+
+
+def _choose(m: Interpreter, writes: list[InitWrite], key: str, node: ast.AST) -> InitWrite | None:
+    """One of the assignments that may be the last: all conditional ones, and the last unconditional."""
+    options: list[InitWrite] = []
+    for write in writes:
+        if not write.conditional:
+            options = []
+        options.append(write)
+    seen: dict[str, InitWrite] = {}
+    for write in options:
+        seen.setdefault(ast.unparse(write.value) if write.value is not None else "?", write)
+    distinct = list(seen.values())[:4]
+    if len(distinct) < 2:
+        return distinct[0] if distinct else None
+    return distinct[m.ask(f"init {key}", node, len(distinct), default=len(distinct) - 1)]
+
+
+def _evaluate(m: Interpreter, write: InitWrite, obj: Obj, label: str) -> Value:
+    """The assigned expression, seen from inside the constructor; calls are not entered."""
+    node = write.value
+    module = write.function.module
+    if node is None:
+        return annotated(m, write.annotation, module, label, None) if write.annotation is not None else Unknown(label, (obj, label.rsplit(".", 1)[1]))
+    value = _expression(m, node, write, obj, label)
+    if isinstance(value, Unknown) and write.annotation is not None and value.label == label:
+        return annotated(m, write.annotation, module, label, node)
+    return value
+
+
+def _expression(m: Interpreter, node: ast.expr, write: InitWrite, obj: Obj, label: str) -> Value:
+    home = (obj, label.rsplit(".", 1)[1])
+    module = write.function.module
+    if isinstance(node, ast.Constant):
+        return Const(node.value)
+    if isinstance(node, ast.Name):
+        return _name(m, node.id, write, obj, label)
+    if isinstance(node, ast.Attribute):
+        return _attribute_chain(m, node, write, obj, label)
+    if isinstance(node, ast.IfExp):
+        branch = node.body if m.ask(f"init {label}?", node) else node.orelse
+        return _expression(m, branch, write, obj, label)
+    if isinstance(node, ast.Call):
+        return _call(m, node, module, obj, label, write)
+    if isinstance(node, ast.List | ast.Tuple) and not node.elts:
+        return ListValue([])
+    if isinstance(node, ast.Dict) and not node.keys:
+        return DictValue({}, label)
+    if isinstance(node, ast.Lambda):
+        return Unknown(f"<lambda {label}>")
+    return Unknown(label, home)
+
+
+def _name(m: Interpreter, name: str, write: InitWrite, obj: Obj, label: str) -> Value:
+    arguments = write.function.node.args
+    for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
+        if argument.arg == name:
+            if argument.annotation is None:
+                return Unknown(label, (obj, label.rsplit(".", 1)[1]))
+            return annotated(m, argument.annotation, write.function.module, label, argument, optional=not write.conditional)
+    local = _local(write.function, name)
+    if local is not None:
+        return _expression(m, local, InitWrite(local, None, write.conditional, write.function), obj, label)
+    found = m.index.resolve(write.function.module, name)
+    if isinstance(found, ClassInfo):
+        return ClassValue(found)
+    if isinstance(found, tuple) and isinstance(found[1].value, ast.Constant):
+        return Const(found[1].value.value)
+    return Unknown(label, (obj, label.rsplit(".", 1)[1]))
+
+
+def _local(function: FunctionInfo, name: str) -> ast.expr | None:
+    found = None
+    for node in ast.walk(function.node):
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
+            if found is not None:
+                return None
+            found = node.value
+    return found if not isinstance(found, ast.Name) else None
+
+
+def _attribute_chain(m: Interpreter, node: ast.Attribute, write: InitWrite, obj: Obj, label: str) -> Value:
+    from rebindlint.execution.attributes import read
+
+    if isinstance(node.value, ast.Name) and node.value.id == write.function.self_name:
+        return read(m, obj, node.attr, node)
+    found = m.index.resolve_expression(write.function.module, node)
+    if isinstance(found, ClassInfo):
+        return ClassValue(found)
+    home = m.index.resolve_expression(write.function.module, node.value)
+    if isinstance(home, ClassInfo) and is_enumeration(m, home) and node.attr in home.attributes:
+        return Const(("enum", home.name, node.attr))
+    return Unknown(label, (obj, label.rsplit(".", 1)[1]))
+
+
+def _call(m: Interpreter, node: ast.Call, module: Module, obj: Obj, label: str, write: InitWrite) -> Value:
+    found = m.index.resolve_expression(module, node.func)
+    if isinstance(found, ClassInfo):
+        if m.index.is_parameter_class(found):
+            return m.weight(label, is_parameter=True)
+        if is_enumeration(m, found):
+            return Unknown(label)
+        return Obj(label, found, is_module=m.index.is_module(found))
+    if isinstance(found, FunctionInfo) and not isinstance(found.node, ast.Lambda) and found.node.returns is not None:
+        return annotated(m, found.node.returns, found.module, label, node)
+    dotted = str(found) if isinstance(found, str) else ""
+    last = dotted.rpartition(".")[2]
+    if last in ("Parameter", "Buffer"):
+        return m.weight(label, is_parameter=True)
+    if dotted.startswith("torch.") and last in ("empty", "zeros", "ones", "full", "tensor", "arange", "empty_like", "zeros_like", "rand", "randn"):
+        tensor = m.fresh(f"init {label}", dtype=_dtype_keyword(node), zeroed=last.startswith("zeros"))
+        tensor.storage.born = 0
+        tensor.home = label
+        return tensor
+    return Unknown(label, (obj, label.rsplit(".", 1)[1]))
+
+
+def _dtype_keyword(node: ast.Call) -> str:
+    for keyword in node.keywords:
+        if keyword.arg == "dtype" and isinstance(keyword.value, ast.Attribute):
+            return ast.unparse(keyword.value)
+    return ""
+
+
+# ---- annotations
+
+
+def annotated(m: Interpreter, annotation: ast.expr, module: Module, label: str, node: ast.AST | None, *, optional: bool = True) -> Value:
+    """A value of an annotated type: a tensor, an object bounded by its class, None where allowed, else unknown."""
+    text = annotation
+    if isinstance(text, ast.Constant) and isinstance(text.value, str):
+        try:
+            text = ast.parse(text.value, mode="eval").body
+        except SyntaxError:
+            return Unknown(label)
+    options = _union(text)
+    kinds = [o for o in options if not _is_none(o)]
+    if len(kinds) < len(options) and optional and not m.ask(f"{label} is not None", node or annotation, default=1):
+        return NOTHING
+    if len(kinds) != 1:
+        return Unknown(label)
+    kind = kinds[0]
+    name = kind.attr if isinstance(kind, ast.Attribute) else kind.id if isinstance(kind, ast.Name) else ""
+    if name in _TENSORS:
+        return m.weight(label, is_parameter=name == "Parameter")
+    if name in ("str", "int", "float", "bool", "Any", "dtype", "device"):
+        return Unknown(label)
+    found: Resolved | None = m.index.resolve_expression(module, kind) if name else None
+    if isinstance(found, ClassInfo):
+        if m.index.is_parameter_class(found):
+            return m.weight(label, is_parameter=True)
+        if is_enumeration(m, found):
+            return Unknown(label)
+        return Obj(label, found, is_module=m.index.is_module(found), exact=False)
+    if isinstance(found, str) and str(found).endswith("nn.Module"):
+        return Obj(label, is_module=True, exact=False)
+    return Unknown(label)
+
+
+def _union(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return _union(node.left) + _union(node.right)
+    if isinstance(node, ast.Subscript):
+        head = node.value.attr if isinstance(node.value, ast.Attribute) else node.value.id if isinstance(node.value, ast.Name) else ""
+        if head == "Optional":
+            return [*_union(node.slice), ast.Constant(None)]
+        if head == "Union" and isinstance(node.slice, ast.Tuple):
+            return [option for item in node.slice.elts for option in _union(item)]
+        if head in ("ClassVar", "Final", "Annotated"):
+            return _union(node.slice.elts[0] if isinstance(node.slice, ast.Tuple) else node.slice)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        try:
+            return _union(ast.parse(node.value, mode="eval").body)
+        except SyntaxError:
+            return [node]
+    return [node]
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+# ---- existence
+
+
+def exists(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> bool:
+    """``hasattr`` before the hook: constructors decide; what only hooks bind is absent; else the oracle."""
+    if obj.cls is not None:
+        writes = _all_writes(m, obj.cls, name)
+        before = [w for w in writes if _before_hooks(w.function)]
+        if any(not w.conditional for w in before):
+            return True
+        if obj.exact and writes and not before and all(is_loading_name(w.function.name) for w in writes):
+            obj.absent.add(name)
+            return False
+    if m.ask(f"hasattr({obj.label},{name})", node):
+        return True
+    obj.absent.add(name)
+    return False
+
+
+def before_write(m: Interpreter, obj: Obj, name: str) -> Value | None:
+    """What a cell held before its first write in a hook, without asking anything: None when it may not have existed."""
+    if obj.born or obj.cls is None:
+        return m.named.get(f"{obj.label}.{name}")
+    writes = [w for w in _all_writes(m, obj.cls, name) if w.function.name in ("__init__", "__post_init__", "create_weights")]
+    tensorish = [w for w in writes if w.value is not None and not (isinstance(w.value, ast.Constant) and w.value.value is None)]
+    if tensorish:
+        obj.initial.add(name)
+    return None
+
+
+def is_enumeration(m: Interpreter, cls: ClassInfo) -> bool:
+    return any(name.rpartition(".")[2] in _ENUMS for name in m.index.externals(cls))
+
+
+# ---- module and class level
+
+
+def module_value(m: Interpreter, module: Module, assigned: Assigned, name: str) -> Value:
+    """The value of a module-level assignment; only literals and plain calls of known functions are evaluated."""
+    return _literal(m, assigned.value, module, f"{module.name}.{name}")
+
+
+def class_value(m: Interpreter, cls: ClassInfo, name: str, node: ast.AST) -> Value:
+    value = _literal(m, cls.attributes[name], cls.module, f"{cls.name}.{name}")
+    if isinstance(value, Unknown) and name in cls.annotations:
+        return annotated(m, cls.annotations[name], cls.module, value.label, node)
+    return value
+
+
+def _literal(m: Interpreter, node: ast.expr, module: Module, label: str) -> Value:
+    if isinstance(node, ast.Constant):
+        return Const(node.value)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        number = node.operand.value
+        return Const(-number) if isinstance(number, int | float) else Unknown(label)
+    if isinstance(node, ast.List | ast.Tuple | ast.Set) and len(node.elts) <= 32:
+        return ListValue([_literal(m, item, module, f"{label}[{i}]") for i, item in enumerate(node.elts)])
+    if isinstance(node, ast.Dict) and len(node.keys) <= 64:
+        items: dict[object, Value] = {}
+        for key, item in zip(node.keys, node.values, strict=True):
+            if isinstance(key, ast.Constant):
+                items[key.value] = _literal(m, item, module, f"{label}[{key.value!r}]")
+        return DictValue(items, label, closed=len(items) == len(node.keys))
+    if isinstance(node, ast.Name | ast.Attribute):
+        from rebindlint.execution.attributes import resolved_value
+
+        found = m.index.resolve_expression(module, node)
+        if isinstance(node, ast.Attribute):
+            home = m.index.resolve_expression(module, node.value)
+            if isinstance(home, ClassInfo) and is_enumeration(m, home):
+                return Const(("enum", home.name, node.attr))
+        if found is not None and not isinstance(found, tuple):
+            return resolved_value(m, found, module, label)
+    if isinstance(node, ast.Call):
+        found = m.index.resolve_expression(module, node.func)
+        if isinstance(found, ClassInfo) and not is_enumeration(m, found) and not m.index.is_parameter_class(found):
+            return Obj(label, found, is_module=m.index.is_module(found))
+        if isinstance(node.func, ast.Name) and node.func.id in ("dict", "WeakKeyDictionary", "OrderedDict", "defaultdict") and not node.args:
+            return DictValue({}, label)
+    return Unknown(label)
+
+

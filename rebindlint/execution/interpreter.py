@@ -1,0 +1,263 @@
+"""The state of one execution: storages, terms, frames, bindings; and the services every part of it uses."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+
+from rebindlint.execution.oracle import Oracle
+from rebindlint.execution.values import (
+    FIRST,
+    SECOND,
+    Env,
+    ListValue,
+    DictValue,
+    Scalar,
+    Storage,
+    Tensor,
+    Terms,
+    Unknown,
+    Value,
+    is_stable,
+    label_of,
+)
+from rebindlint.index.classes import FunctionInfo
+from rebindlint.index.modules import Module
+from rebindlint.index.tree import Index
+from rebindlint.model import Binding, Dialect
+
+__all__ = ["BreakLoop", "ContinueLoop", "Frame", "Interpreter", "OutOfBudget", "Raised", "Returned", "Site"]
+
+MAX_STEPS = 60_000
+MAX_DEPTH = 26
+
+
+class Raised(Exception):
+    """The executed code raises: whatever comes after does not happen."""
+
+
+class Returned(Exception):
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+class BreakLoop(Exception):
+    pass
+
+
+class ContinueLoop(Exception):
+    pass
+
+
+class OutOfBudget(Exception):
+    """The execution takes too many steps; what it had found is kept, what it had not reached is a note."""
+
+
+@dataclass(slots=True, eq=False)
+class Frame:
+    """One entered function. ``transparent``: what it binds is blamed on its caller (the tree's replace helpers)."""
+
+    info: FunctionInfo
+    env: Env
+    statement: ast.AST
+    transparent: bool = False
+    helper: Dialect | None = None
+    helper_keywords: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Site:
+    """The statement that bound a cell, and what it bound."""
+
+    binding: Binding
+    module: Module
+    statement: ast.AST
+    function: str
+    chain: tuple[tuple[str, int, str], ...]
+    run: int
+    value: Value
+    old: Value | None
+    helper: Dialect | None = None
+    prefer_copy: bool = False
+    overlapping: bool = False
+
+
+class Interpreter:
+    """Runs functions of the tree over symbolic values. Never imports or runs the linted code itself."""
+
+    def __init__(self, index: Index, oracle: Oracle) -> None:
+        self.index = index
+        self.oracle = oracle
+        self.terms = Terms()
+        self.run = 0
+        self.steps = 0
+        self.frames: list[Frame] = []
+        self.storages = 0
+        self.weights: list[Storage] = []  # storages that a reload fills, besides registered parameters
+        self.outside: set[int] = set()  # numbers of weights that something else than these objects owns
+        self.sites: dict[tuple[int, object], Site] = {}
+        self.moved: dict[int, Site] = {}  # id(tensor) -> the statement that moved its .data
+        self.conditions: list[tuple[Hashable, bool, ast.AST, Module]] = []
+        self.copies: dict[int, Site] = {}  # storage number -> the statement that last copied into it
+        self.overlaps: list[Site] = []
+        self.rejected: list[Site] = []  # calls with an argument that the callee does not take
+        self._paths: dict[int, tuple[int, str]] = {}
+        self.globals: dict[tuple[str, str], Value] = {}
+        self.class_attributes: dict[tuple[int, str], Value] = {}
+        self.cached: dict[Hashable, Value] = {}
+        self.named: dict[str, Value] = {}  # promoted unknowns, by label
+        self.keep: list[object] = []  # what is looked up by id must stay alive
+        self.unresolved: dict[str, int] = {}
+        self.hit_depth = False
+
+    # ---- steps and places
+
+    def tick(self) -> None:
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise OutOfBudget
+
+    @property
+    def frame(self) -> Frame:
+        return self.frames[-1]
+
+    def place(self, node: ast.AST) -> Hashable:
+        if not self.frames:
+            return ("", getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+        return (self.frame.info.module.name, getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+
+    def site(self, binding: Binding, value: Value, old: Value | None) -> Site:
+        """The current statement, or the call of the outermost transparent helper that we are in."""
+        upto = next((i for i, f in enumerate(self.frames) if f.transparent), len(self.frames))
+        frames = self.frames[: max(upto, 1)]
+        helper = self.frames[upto] if 0 < upto < len(self.frames) else None
+        chain = tuple((f.info.module.shown, getattr(f.statement, "lineno", 0), f.info.qualified) for f in frames)
+        blamed = frames[-1]
+        return Site(
+            Binding.REPLACE if helper is not None and binding is not Binding.RELEASE else binding,
+            blamed.info.module, blamed.statement, blamed.info.qualified, chain, self.run, value, old,
+            helper.helper if helper else None,
+            helper is not None and "prefer_copy" in helper.helper_keywords,
+        )
+
+    # ---- questions
+
+    def ask(self, label: str, node: ast.AST, options: int = 2, default: int | None = None) -> int:
+        place = self.place(node)
+        key: Hashable = ("?", label, options) if is_stable(label) else ("@", place, options)
+        return self.oracle.ask(key, place, options, default)
+
+    def decided(self, node: ast.AST, answer: bool) -> bool:
+        """Remember which way a condition went, to name the guard that skipped a refresh."""
+        self.conditions.append((self.place(node), answer, node, self.frame.info.module))
+        return answer
+
+    # ---- tensors
+
+    def storage(self, content: int, epochs: int = 0, *, zeroed: bool = False, weight: str = "",
+                sources: frozenset[int] = frozenset()) -> Storage:
+        self.storages += 1
+        return Storage(self.storages, content, epochs, born=self.run, weight=weight, zeroed=zeroed, sources=sources)
+
+    def term(self, value: Value) -> object:
+        if isinstance(value, Tensor):
+            return value.storage.content if not value.path else self.terms.of("view", value.storage.content, value.path)
+        if isinstance(value, Unknown) and value.tensor is not None:
+            return self.term(value.tensor)
+        if isinstance(value, Scalar):
+            return value.term
+        if isinstance(value, ListValue):
+            return tuple(self.term(item) for item in value.items)
+        return label_of(value)
+
+    def epochs(self, values: Iterable[Value]) -> int:
+        found = 0
+        for value in values:
+            if isinstance(value, Tensor):
+                found |= value.storage.epochs
+            elif isinstance(value, Unknown) and value.tensor is not None:
+                found |= value.tensor.storage.epochs
+            elif isinstance(value, Scalar):
+                found |= value.epochs
+            elif isinstance(value, ListValue):
+                found |= self.epochs(value.items)
+            elif isinstance(value, DictValue):
+                found |= self.epochs(value.items.values())
+        return found
+
+    def sources(self, values: Iterable[Value]) -> frozenset[int]:
+        found: frozenset[int] = frozenset()
+        for value in values:
+            tensor = value.tensor if isinstance(value, Unknown) else value
+            if isinstance(tensor, Tensor):
+                found |= tensor.storage.sources | {tensor.storage.number}
+            elif isinstance(value, ListValue):
+                found |= self.sources(value.items)
+        return found
+
+    def fresh(self, operation: str, args: Iterable[Value] = (), *, dtype: str = "", zeroed: bool = False,
+              certain: bool = True, shape: int = 0) -> Tensor:
+        """A newly allocated tensor computed by ``operation`` from ``args``."""
+        args = list(args)
+        content = self.terms.of(operation, *[self.term(a) for a in args])
+        storage = self.storage(content, self.epochs(args), zeroed=zeroed, sources=self.sources(args))
+        return Tensor(storage, dtype or f"dtype#{content}", shape or self.terms.of("shape", content), certain=certain)
+
+    def weight(self, label: str, *, is_parameter: bool, dtype: str = "") -> Tensor:
+        """A tensor that loading filled before the hook ran."""
+        storage = self.storage(self.terms.of("weight", label), SECOND if self.run == SECOND else FIRST, weight=label)
+        storage.born = 0
+        self.weights.append(storage)
+        if not is_parameter:
+            self.outside.add(storage.number)
+        tensor = Tensor(storage, dtype or f"dtype({label})", self.terms.of("shape", label), is_parameter=is_parameter)
+        tensor.home = label
+        return tensor
+
+    def write(self, target: Tensor, content: object, epochs: int, sources: frozenset[int] = frozenset(), *, whole: bool = True) -> None:
+        """``content`` is written into the memory of ``target``."""
+        storage = target.storage
+        if whole and not target.path:
+            storage.content = content if isinstance(content, int) else self.terms.of("written", content)
+            storage.epochs = epochs
+        else:
+            part = (target.path, content)
+            storage.content = self.terms.mix(self._parts(storage.content) | {part})
+            if epochs:
+                storage.epochs = epochs if self.run == SECOND else storage.epochs | epochs
+        storage.sources |= sources
+
+    def _parts(self, content: int) -> frozenset[object]:
+        known = self.terms.parts_of(content)
+        return known if known is not None else frozenset({content})
+
+    def path(self, parent: int, operation: str, labels: object) -> int:
+        """The term of a view of a view; remembers what it was made from."""
+        number = self.terms.of("path", parent, operation, labels)
+        self._paths[number] = (parent, operation)
+        return number
+
+    def reorders(self, path: int, of: int) -> bool:
+        """Whether the view ``path`` shows the elements of the view ``of`` in another order."""
+        reordered = False
+        while path != of:
+            parent = self._paths.get(path)
+            if parent is None:
+                return False
+            path = parent[0]
+            reordered = reordered or parent[1] in ("transpose", "t", "permute", "swapaxes", "swapdims", "movedim", "moveaxis", "T", "mT", "H")
+        return reordered
+
+    def copied(self, target: Tensor, source: Tensor, *, overlapping: bool = False) -> None:
+        """Remember that the current statement refreshed ``target`` by a copy."""
+        site = self.site(Binding.COPY, source, target)
+        self.copies[target.storage.number] = site
+        if overlapping:
+            self.overlaps.append(site)
+
+    # ---- module level
+
+    def global_value(self, module: Module, name: str) -> Value | None:
+        return self.globals.get((module.name, name))
+

@@ -1,0 +1,94 @@
+"""Answers to questions that configuration decides: the same in both runs of one execution.
+
+An execution follows a *plan*: answers for some questions, a default for the rest. Whatever it asks beyond
+the plan is recorded in order, and ``flips`` gives the plans that take the arms not taken yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+__all__ = ["Explorer", "Oracle"]
+
+
+class Oracle:
+    def __init__(self, plan: dict[Hashable, int], default: int) -> None:
+        self.plan = plan
+        self.default = default
+        self.answers: dict[Hashable, int] = {}
+        self.asked: list[tuple[Hashable, int]] = []  # in order, with the number of options
+        self.fixed: set[Hashable] = set()  # answers that must not be flipped
+        self._at: dict[Hashable, int] = {}  # first answer at a place in the source
+        self._equal: dict[str, str] = {}  # label -> the one constant it equals
+        self._unequal: set[tuple[str, str]] = set()
+        self.recording = True
+
+    def ask(self, key: Hashable, place: Hashable, options: int = 2, default: int | None = None) -> int:
+        """The answer to ``key``, 0 … options-1. A key first met in the second run takes the first run's answer at its place."""
+        known = self.answers.get(key)
+        if known is not None:
+            return known
+        if key in self.plan:
+            answer = self.plan[key]
+        elif not self.recording and place in self._at:
+            answer = self._at[place]
+        else:
+            answer = self.default if default is None else default
+        answer = min(answer, options - 1)
+        self.answers[key] = answer
+        self._at.setdefault(place, answer)
+        self.asked.append((key, options))
+        return answer
+
+    def assume(self, key: Hashable, answer: int) -> int:
+        """An assertion: the answer is given and the other arm is of no interest."""
+        known = self.answers.get(key)
+        if known is not None:
+            return known
+        self.answers[key] = answer
+        self.fixed.add(key)
+        return answer
+
+    def equal(self, left: str, right: str, place: Hashable, *, constant: bool) -> bool:
+        """Whether a label equals another; a label equals at most one constant."""
+        known = self._equal.get(left)
+        if constant and known is not None:
+            return known == right
+        if (left, right) in self._unequal:
+            return False
+        answer = bool(self.ask(("==", left, right), place))
+        if answer and constant:
+            self._equal[left] = right
+        elif not answer:
+            self._unequal.add((left, right))
+        return answer
+
+
+class Explorer:
+    """Hands out plans until every arm that was seen has been taken once, or the budget is spent."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.executions = 0
+        self.exhausted = False
+        self._todo: list[tuple[dict[Hashable, int], int]] = [({}, 0), ({}, 1)]
+        self._taken: set[tuple[Hashable, int]] = set()
+
+    def plans(self) -> Iterator[tuple[dict[Hashable, int], int]]:
+        while self._todo:
+            if self.executions >= self.limit:
+                self.exhausted = True
+                return
+            self.executions += 1
+            yield self._todo.pop(0)
+
+    def record(self, oracle: Oracle, default: int) -> None:
+        prefix: dict[Hashable, int] = {}
+        for key, options in oracle.asked:
+            taken = oracle.answers[key]
+            self._taken.add((key, taken))
+            for other in range(options):
+                if other != taken and (key, other) not in self._taken and key not in oracle.fixed:
+                    self._taken.add((key, other))
+                    self._todo.append(({**prefix, key: other}, default))
+            prefix[key] = taken

@@ -1,0 +1,142 @@
+"""All hooks of a tree, in as many processes as asked for."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from rebindlint.execution.compare import compare
+from rebindlint.execution.oracle import Explorer, Oracle
+from rebindlint.execution.places import place_of
+from rebindlint.execution.twice import execute_twice
+from rebindlint.index import Hook, Index, find_hooks
+from rebindlint.index.readers import Readers
+from rebindlint.model import Diagnostic, Protocol, Rebinding, Severity
+
+if TYPE_CHECKING:
+    from rebindlint.config import Config
+
+__all__ = ["Executed", "execute_hooks"]
+
+MAX_EXECUTIONS = 48
+_CHUNK = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """``executions``: paths along which hooks were executed; ``unresolved``: callee -> how often it could not be entered."""
+
+    facts: tuple[Rebinding, ...]
+    notes: tuple[Diagnostic, ...] = ()
+    hooks: int = 0
+    executions: int = 0
+    unresolved: dict[str, int] = field(default_factory=dict)
+
+
+def execute_hooks(index: Index, config: Config, *, jobs: int = 0, progress: Callable[[int, int], None] | None = None) -> Executed:
+    """Every hook of the index under the protocols that the configuration asks for. ``jobs`` 0: as many as there are cores."""
+    hooks = find_hooks(index, config.hooks)
+    protocols = (Protocol.DIRECT, Protocol.LAYERWISE)
+    jobs = min(jobs or multiprocessing.cpu_count(), max(len(hooks) // _CHUNK, 1))
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), 12_000))
+    if jobs > 1 and "fork" in multiprocessing.get_all_start_methods():
+        results = _in_processes(index, hooks, protocols, jobs, progress)
+    else:
+        results = []
+        for number, hook in enumerate(hooks):
+            results.append(execute_hook(index, hook, protocols))
+            if progress is not None:
+                progress(number + 1, len(hooks))
+    return _merge(results)
+
+
+_shared: tuple[Index, Sequence[Hook], tuple[Protocol, ...]] | None = None
+
+
+def _in_processes(index: Index, hooks: Sequence[Hook], protocols: tuple[Protocol, ...], jobs: int, progress: Callable[[int, int], None] | None) -> list[Executed]:
+    """Forked workers share the index that was built before; results come back in order."""
+    global _shared
+    _shared = (index, hooks, protocols)
+    results: list[Executed] = []
+    try:
+        with multiprocessing.get_context("fork").Pool(jobs) as pool:
+            for executed in pool.imap(_work, range(len(hooks)), chunksize=_CHUNK):
+                results.append(executed)
+                if progress is not None:
+                    progress(len(results), len(hooks))
+    finally:
+        _shared = None
+    return results
+
+
+def _work(number: int) -> Executed:
+    assert _shared is not None
+    index, hooks, protocols = _shared
+    return execute_hook(index, hooks[number], protocols)
+
+
+def execute_hook(index: Index, hook: Hook, protocols: tuple[Protocol, ...]) -> Executed:
+    """One hook along every arm that was seen, within the budget."""
+    readers = Readers.of(index)
+    explorer = Explorer(MAX_EXECUTIONS)
+    facts: dict[tuple[object, ...], Rebinding] = {}
+    over_budget = False
+    unresolved: dict[str, int] = {}
+    for plan, default in explorer.plans():
+        oracle = Oracle(plan, default)
+        outcome = execute_twice(index, hook, oracle, protocols[0])
+        explorer.record(oracle, default)
+        over_budget = over_budget or outcome.over_budget
+        for name, count in outcome.interpreter.unresolved.items():
+            unresolved[name] = unresolved.get(name, 0) + count
+        found = list(compare(outcome, hook, readers))
+        if found or outcome.refused:
+            for protocol in protocols[1:]:
+                found += compare(execute_twice(index, hook, Oracle(dict(oracle.answers), default), protocol), hook, readers)
+        for fact in found:
+            known = facts.get(fact.key)
+            facts[fact.key] = fact if known is None else combine(known, fact)
+    notes = (_budget_note(hook, explorer),) if over_budget or explorer.exhausted else ()
+    return Executed(tuple(facts.values()), notes, 1, explorer.executions, unresolved)
+
+
+def combine(left: Rebinding, right: Rebinding) -> Rebinding:
+    """One fact for two paths to the same finding: what a fix relies on must hold on both."""
+    return replace(
+        left,
+        protocols=left.protocols | right.protocols,
+        weight_dependent=left.weight_dependent or right.weight_dependent,
+        receiver_is_module=left.receiver_is_module and right.receiver_is_module,
+        existed_before=left.existed_before or right.existed_before,
+        may_alias=left.may_alias or right.may_alias,
+        changes_strides=left.changes_strides or right.changes_strides,
+        same_layout=left.same_layout and right.same_layout,
+        value_is_parameter=left.value_is_parameter and right.value_is_parameter,
+        zeroed=left.zeroed and right.zeroed,
+        source_lost=left.source_lost or right.source_lost,
+        guarded=left.guarded or right.guarded,
+    )
+
+
+def _budget_note(hook: Hook, explorer: Explorer) -> Diagnostic:
+    what = f"after {explorer.executions} paths" if explorer.exhausted else "because a path took too many steps"
+    return Diagnostic(
+        "RB003", "budget-exhausted", f"the execution of `{hook.name}` stopped {what}: what it did not reach is not judged", Severity.NOTE,
+        place_of(hook.function.module, hook.function.node), hook=hook.name,
+    )
+
+
+def _merge(results: list[Executed]) -> Executed:
+    facts: dict[tuple[object, ...], Rebinding] = {}
+    unresolved: dict[str, int] = {}
+    for result in results:
+        for fact in result.facts:
+            known = facts.get(fact.key)
+            facts[fact.key] = fact if known is None else combine(known, fact)
+        for name, count in result.unresolved.items():
+            unresolved[name] = unresolved.get(name, 0) + count
+    notes = tuple(note for result in results for note in result.notes)
+    return Executed(tuple(facts.values()), notes, sum(r.hooks for r in results), sum(r.executions for r in results), unresolved)

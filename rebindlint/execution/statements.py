@@ -1,0 +1,229 @@
+"""Execution of statements."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from rebindlint.execution import attributes, conditions
+from rebindlint.execution.expressions import bind, binary, evaluate, items_of, key_of
+from rebindlint.execution.interpreter import BreakLoop, ContinueLoop, Interpreter, Raised, Returned
+from rebindlint.execution.values import NOTHING, DELETED, Const, DictValue, Env, Function, ListValue, Value
+from rebindlint.index.modules import imported_names
+
+__all__ = ["execute"]
+
+
+def execute(m: Interpreter, body: list[ast.stmt], env: Env) -> None:
+    for node in body:
+        m.tick()
+        m.frame.statement = node
+        handler = _HANDLERS.get(type(node))
+        if handler is not None:
+            handler(m, node, env)
+
+
+def _expression(m: Interpreter, node: ast.Expr, env: Env) -> None:
+    evaluate(m, node.value, env)
+
+
+def _assign(m: Interpreter, node: ast.Assign, env: Env) -> None:
+    value = evaluate(m, node.value, env)
+    m.frame.statement = node
+    for target in node.targets:
+        bind(m, target, value, env)
+
+
+def _annotated(m: Interpreter, node: ast.AnnAssign, env: Env) -> None:
+    if node.value is not None:
+        value = evaluate(m, node.value, env)
+        m.frame.statement = node
+        bind(m, node.target, value, env)
+
+
+def _augmented(m: Interpreter, node: ast.AugAssign, env: Env) -> None:
+    old = evaluate(m, node.target, env)
+    value = evaluate(m, node.value, env)
+    m.frame.statement = node
+    tensor = attributes.maybe_tensor(old)
+    if tensor is not None:
+        content = m.terms.of(type(node.op).__name__, m.term(tensor), m.term(value))
+        m.write(tensor, content, tensor.storage.epochs | m.epochs([value]), m.sources([value]))
+        return
+    if isinstance(old, ListValue) and isinstance(value, ListValue):
+        old.items.extend(value.items)
+        return
+    bind(m, node.target, binary(m, node.op, old, value), env)
+
+
+def _if(m: Interpreter, node: ast.If, env: Env) -> None:
+    if _is_type_checking(node.test):
+        execute(m, node.orelse, env)
+        return
+    taken = m.decided(node.test, conditions.truth(m, node.test, env))
+    execute(m, node.body if taken else node.orelse, env)
+
+
+def _is_type_checking(test: ast.expr) -> bool:
+    return (isinstance(test, ast.Name) and test.id == "TYPE_CHECKING") or (isinstance(test, ast.Attribute) and test.attr == "TYPE_CHECKING")
+
+
+def _for(m: Interpreter, node: ast.For | ast.AsyncFor, env: Env) -> None:
+    items, _ = items_of(m, evaluate(m, node.iter, env), node.iter)
+    try:
+        for item in items:
+            m.frame.statement = node
+            bind(m, node.target, item, env)
+            try:
+                execute(m, node.body, env)
+            except ContinueLoop:
+                continue
+        execute(m, node.orelse, env)
+    except BreakLoop:
+        return
+
+
+def _while(m: Interpreter, node: ast.While, env: Env) -> None:
+    if not conditions.truth(m, node.test, env):
+        return
+    try:
+        execute(m, node.body, env)
+    except (BreakLoop, ContinueLoop):
+        return
+
+
+def _return(m: Interpreter, node: ast.Return, env: Env) -> None:
+    raise Returned(evaluate(m, node.value, env) if node.value is not None else NOTHING)
+
+
+def _raise(m: Interpreter, node: ast.Raise, env: Env) -> None:
+    raise Raised(ast.unparse(node)[:80])
+
+
+def _with(m: Interpreter, node: ast.With | ast.AsyncWith, env: Env) -> None:
+    for item in node.items:
+        value = evaluate(m, item.context_expr, env)
+        if item.optional_vars is not None:
+            bind(m, item.optional_vars, value if not isinstance(value, ListValue) or not value.items else value.items[0], env)
+    execute(m, node.body, env)
+
+
+def _try(m: Interpreter, node: ast.Try | ast.TryStar, env: Env) -> None:
+    try:
+        if node.handlers and _only_imports(node.body) and not m.ask(f"import {ast.unparse(node.body[0])[:60]}", node, default=1):
+            execute(m, node.handlers[0].body, env)
+        else:
+            _protected(m, node, env)
+    finally:
+        execute(m, node.finalbody, env)
+
+
+def _protected(m: Interpreter, node: ast.Try | ast.TryStar, env: Env) -> None:
+    try:
+        execute(m, node.body, env)
+    except Raised:
+        if not node.handlers:
+            raise
+        execute(m, node.handlers[0].body, env)
+        return
+    execute(m, node.orelse, env)
+
+
+def _only_imports(body: list[ast.stmt]) -> bool:
+    return all(isinstance(node, ast.Import | ast.ImportFrom) for node in body)
+
+
+def _assert(m: Interpreter, node: ast.Assert, env: Env) -> None:
+    """What is asserted is assumed; evaluating it may narrow types, and never opens an arm of its own."""
+    _assume(m, node.test, env)
+
+
+def _assume(m: Interpreter, test: ast.expr, env: Env) -> None:
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        for value in test.values:
+            _assume(m, value, env)
+        return
+    before = len(m.oracle.asked)
+    default, m.oracle.default = m.oracle.default, 1
+    try:
+        answer = conditions.truth(m, test, env)
+    finally:
+        m.oracle.default = default
+    for key, _ in m.oracle.asked[before:]:
+        m.oracle.fixed.add(key)
+    if not answer and len(m.oracle.asked) == before:
+        raise Raised("assertion")
+
+
+def _delete(m: Interpreter, node: ast.Delete, env: Env) -> None:
+    for target in node.targets:
+        if isinstance(target, ast.Attribute):
+            attributes.delete(m, evaluate(m, target.value, env), target.attr)
+        elif isinstance(target, ast.Subscript):
+            holder = evaluate(m, target.value, env)
+            key = key_of(evaluate(m, target.slice, env))
+            if isinstance(holder, DictValue) and key in holder.items:
+                old = holder.items.pop(key)
+                if holder.owner is not None:
+                    holder.owner.attributes[str(key)] = DELETED
+                attributes.note_slot(m, holder, key, NOTHING, old)
+        elif isinstance(target, ast.Name):
+            env.variables.pop(target.id, None)
+
+
+def _define(m: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef, env: Env) -> None:
+    info = m.index.function_info(env.module, node)
+    env.variables[node.name] = Function(info, env)
+
+
+def _define_class(m: Interpreter, node: ast.ClassDef, env: Env) -> None:
+    from rebindlint.execution.values import ClassValue
+
+    env.variables[node.name] = ClassValue(m.index.class_info(env.module, node))
+
+
+def _import(m: Interpreter, node: ast.Import | ast.ImportFrom, env: Env) -> None:
+    for name, imported in imported_names(node, env.module.name, env.module.is_package):
+        if name != "*":
+            env.variables[name] = attributes.resolved_value(m, m.index.imported(imported), env.module, imported.name or imported.module)
+
+
+def _break(m: Interpreter, node: ast.Break, env: Env) -> None:
+    raise BreakLoop
+
+
+def _continue(m: Interpreter, node: ast.Continue, env: Env) -> None:
+    raise ContinueLoop
+
+
+def _match(m: Interpreter, node: ast.Match, env: Env) -> None:
+    subject = evaluate(m, node.subject, env)
+    for case in node.cases:
+        if _matches(m, subject, case.pattern, env) and (case.guard is None or conditions.truth(m, case.guard, env)):
+            execute(m, case.body, env)
+            return
+
+
+def _matches(m: Interpreter, subject: Value, pattern: ast.pattern, env: Env) -> bool:
+    if isinstance(pattern, ast.MatchValue):
+        return conditions.compare(m, ast.Eq(), subject, evaluate(m, pattern.value, env), pattern)
+    if isinstance(pattern, ast.MatchSingleton):
+        return conditions.compare(m, ast.Is(), subject, Const(pattern.value), pattern)
+    if isinstance(pattern, ast.MatchAs):
+        if pattern.pattern is not None and not _matches(m, subject, pattern.pattern, env):
+            return False
+        if pattern.name is not None:
+            env.variables[pattern.name] = subject
+        return True
+    if isinstance(pattern, ast.MatchOr):
+        return any(_matches(m, subject, inner, env) for inner in pattern.patterns)
+    return bool(m.ask("?", pattern))
+
+
+_HANDLERS: dict[type[ast.stmt], Callable[[Interpreter, Any, Env], None]] = {
+    ast.Expr: _expression, ast.Assign: _assign, ast.AnnAssign: _annotated, ast.AugAssign: _augmented, ast.If: _if, ast.For: _for,
+    ast.AsyncFor: _for, ast.While: _while, ast.Return: _return, ast.Raise: _raise, ast.With: _with, ast.AsyncWith: _with, ast.Try: _try,
+    ast.TryStar: _try, ast.Assert: _assert, ast.Delete: _delete, ast.FunctionDef: _define, ast.AsyncFunctionDef: _define,
+    ast.ClassDef: _define_class, ast.Import: _import, ast.ImportFrom: _import, ast.Break: _break, ast.Continue: _continue, ast.Match: _match,
+}

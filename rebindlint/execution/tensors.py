@@ -1,0 +1,314 @@
+"""Attributes, methods and functions of tensors."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from rebindlint.execution import torch_table as table
+from rebindlint.execution.interpreter import Interpreter
+from rebindlint.execution.values import (
+    BoundMethod,
+    Const,
+    External,
+    ListValue,
+    Scalar,
+    Tensor,
+    Unknown,
+    Value,
+    is_stable,
+    label_of,
+)
+from rebindlint.model import Binding
+
+__all__ = ["AMBIGUOUS", "attribute", "cast", "copy_into", "dtype_label", "element", "function", "is_tensor_name", "method", "view"]
+
+# attributes that decide between tensor and something else only when the thing is known to be a tensor
+AMBIGUOUS = table.AMBIGUOUS - {"dtype", "device", "shape", "T", "requires_grad"}
+is_tensor_name = table.is_tensor_name
+
+
+def attribute(m: Interpreter, tensor: Tensor, name: str, node: ast.AST) -> Value:
+    if name in tensor.attributes:
+        return tensor.attributes[name]
+    if name == "data":
+        return tensor.alias()
+    if name == "dtype":
+        return Unknown(tensor.dtype)
+    if name == "shape":
+        return Unknown(f"shape{tensor.shape}")
+    if name == "device":
+        return Unknown("device")
+    if name == "is_meta":
+        return Const(False)
+    if name in ("T", "mT", "H", "mH"):
+        return view(m, tensor, name, (), strided=True)
+    if name in table.HOST_ATTRIBUTES:
+        return Unknown(f"tensor.{name}")
+    if name == "__dict__":
+        return ListValue([], closed=True)
+    if table.is_tensor_name(name) or name.endswith("_"):
+        return BoundMethod(tensor, name)
+    return BoundMethod(tensor, name) if tensor.certain and not tensor.home else Unknown(f"{tensor.home or 'tensor'}.{name}", None)
+
+
+# ---- views
+
+
+def view(m: Interpreter, tensor: Tensor, operation: str, args: Sequence[Value], *, strided: bool | None = None, dtype: str = "") -> Tensor:
+    """A tensor over the same memory."""
+    labels = tuple(m.term(a) for a in args)
+    path = m.path(tensor.path, operation, labels)
+    shape = m.terms.of("shape-of", tensor.shape, operation, labels)
+    return Tensor(tensor.storage, dtype or tensor.dtype, shape, path=path, certain=tensor.certain,
+                  strided=tensor.strided if strided is None else strided)
+
+
+def element(m: Interpreter, tensor: Tensor, index: Value | None) -> Tensor:
+    """``tensor[index]``: a view, unless the index is a tensor."""
+    if isinstance(index, Tensor):
+        return m.fresh("gather", [tensor, index], dtype=tensor.dtype)
+    return view(m, tensor, "[]", [index] if index is not None else [], strided=not isinstance(index, Const) or tensor.strided)
+
+
+def _copy(m: Interpreter, tensor: Tensor, dtype: str = "") -> Tensor:
+    """Newly allocated memory with the same values."""
+    content = m.term(tensor)
+    storage = m.storage(content if isinstance(content, int) else 0, tensor.storage.epochs,
+                        sources=tensor.storage.sources | {tensor.storage.number})
+    return Tensor(storage, dtype or tensor.dtype, tensor.shape, certain=tensor.certain)
+
+
+def dtype_label(value: Value) -> str:
+    """The dtype that an argument names, ``""`` when it is none."""
+    if isinstance(value, External) and value.label.startswith("torch."):
+        last = value.label[6:]
+        return "" if "." in last or last in ("device", "strided", "contiguous_format", "preserve_format", "channels_last") else value.label
+    if isinstance(value, Unknown) and ("dtype" in value.label or value.label.startswith("torch.")):
+        return value.label
+    return ""
+
+
+def same_dtype(m: Interpreter, left: str, right: str, node: ast.AST) -> bool:
+    """Whether two dtypes are equal: known, decided, or asked once for both runs."""
+    if left == right:
+        return True
+    if _is_concrete(left) and _is_concrete(right):
+        return False
+    if _is_concrete(left):
+        left, right = right, left
+    return m.oracle.equal(left, right, m.place(node), constant=_is_concrete(right))
+
+
+def _is_concrete(label: str) -> bool:
+    return label.startswith("torch.") and "(" not in label
+
+
+def cast(m: Interpreter, tensor: Tensor, dtype: str, node: ast.AST) -> Tensor:
+    """``tensor.to(dtype)``: itself when the dtype is the same already."""
+    if not dtype or same_dtype(m, tensor.dtype, dtype, node):
+        return tensor
+    return _copy(m, tensor, dtype)
+
+
+# ---- methods
+
+
+def method(m: Interpreter, tensor: Tensor, name: str, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
+    """``tensor.name(*args)``."""
+    every = [*args, *keywords.values()]
+    if name == "to":
+        return _to(m, tensor, every, node)
+    if name in table.CAST:
+        return cast(m, tensor, table.CAST[name], node)
+    if name in ("type", "type_as"):
+        return cast(m, tensor, next((d for a in every if (d := dtype_label(a))), ""), node) if every else Unknown("type")
+    if name == "view" and len(args) == 1 and dtype_label(args[0]):
+        return view(m, tensor, "view", args, dtype=dtype_label(args[0]))
+    if name in ("reshape", "flatten") and tensor.strided:
+        return m.fresh(name, [tensor, *every], dtype=tensor.dtype)
+    if name in ("detach", "requires_grad_", "alias", "detach_"):
+        return tensor if name == "requires_grad_" else tensor.alias()
+    if name in table.VIEW:
+        return view(m, tensor, name, every)
+    if name in table.RESTRIDE:
+        return view(m, tensor, name, every, strided=True)
+    if name in table.SEVERAL_VIEWS:
+        return ListValue([view(m, tensor, name, [*every, Const(i)], strided=True) for i in range(_count(args))], closed=False)
+    if name in table.KEEP:
+        return tensor
+    if name in table.KEEP_OR_COPY:
+        return _copy(m, tensor) if tensor.strided else tensor
+    if name in ("clone", "cpu", "numpy", "__deepcopy__"):
+        return _copy(m, tensor)
+    if name in table.HOST_METHODS:
+        return _host(m, tensor, name, every)
+    if name in table.SCALAR:
+        return Scalar(f"{name}({m.term(tensor)})", tensor.storage.epochs, m.terms.of(name, m.term(tensor)))
+    if name == "set_":
+        return _set(m, tensor, args)
+    if name.endswith("_") and not name.endswith("__") and name not in table.NO_WRITE:
+        return _in_place(m, tensor, name, args, keywords)
+    if name in table.SEVERAL and (args or "dim" in keywords):
+        return ListValue([m.fresh(f"{name}{i}", [tensor, *every], dtype=tensor.dtype) for i in range(2)])
+    dtype = next((d for a in every if (d := dtype_label(a))), tensor.dtype)
+    return m.fresh(name, [tensor, *every], dtype=dtype, zeroed=name in table.ZEROED)
+
+
+def _count(args: list[Value]) -> int:
+    """How many pieces a split gives, where the sizes are written out."""
+    if args and isinstance(args[0], ListValue) and args[0].closed:
+        return max(len(args[0].items), 1)
+    return args[0].value if args and isinstance(args[0], Const) and isinstance(args[0].value, int) and 0 < args[0].value <= 8 else 4
+
+
+def _to(m: Interpreter, tensor: Tensor, every: list[Value], node: ast.AST) -> Tensor:
+    for argument in every:
+        if isinstance(argument, Tensor):
+            return cast(m, tensor, argument.dtype, node)
+        dtype = dtype_label(argument)
+        if dtype:
+            return cast(m, tensor, dtype, node)
+    if every and label_of(every[0]) in ("'cpu'", "device('cpu')"):
+        return _copy(m, tensor)
+    return tensor
+
+
+def _host(m: Interpreter, tensor: Tensor, name: str, every: list[Value]) -> Value:
+    inner = ",".join(label_of(a) for a in every)
+    if name == "size":
+        return Unknown(f"shape{tensor.shape}[{inner}]" if every else f"shape{tensor.shape}")
+    if name == "stride":
+        return Unknown(f"stride{tensor.shape}{'s' if tensor.strided else ''}[{inner}]")
+    if name == "data_ptr":
+        return Unknown(f"ptr{tensor.storage.number}")
+    if name in ("dim", "ndimension", "numel", "nelement"):
+        return Unknown(f"shape{tensor.shape}.{name}")
+    return Unknown(f"{tensor.home or 'tensor'}.{name}({inner})" if is_stable(inner) else f"tensor.{name}")
+
+
+def _set(m: Interpreter, tensor: Tensor, args: list[Value]) -> Tensor:
+    from rebindlint.execution.attributes import as_tensor, move
+
+    source = as_tensor(m, args[0]) if args else None
+    if source is not None:
+        old = tensor.alias()
+        move(m, tensor, source)
+        m.moved[id(tensor)] = m.site(Binding.DATA, source, old)
+        m.keep.append(tensor)
+    return tensor
+
+
+def _in_place(m: Interpreter, tensor: Tensor, name: str, args: list[Value], keywords: dict[str, Value]) -> Tensor:
+    if name == "copy_" and args:
+        source = _as_tensor(m, args[0])
+        if source is not None:
+            copy_into(m, tensor, source)
+        return tensor
+    values = [*args, *keywords.values()]
+    if name in ("zero_", "fill_", "normal_", "uniform_", "random_") and not m.epochs(values):
+        m.write(tensor, m.terms.of(name, *[m.term(v) for v in values]), 0)
+        return tensor
+    content = m.terms.of(name, m.term(tensor), *[m.term(v) for v in values])
+    epochs = tensor.storage.epochs | m.epochs(values)
+    if name.startswith(("scatter", "index", "masked", "put")):
+        m.write(tensor, content, m.epochs(values), m.sources(values), whole=False)
+    else:
+        m.write(tensor, content, epochs, m.sources(values))
+    return tensor
+
+
+def _as_tensor(m: Interpreter, value: Value) -> Tensor | None:
+    from rebindlint.execution.attributes import as_tensor
+
+    return as_tensor(m, value)
+
+
+def copy_into(m: Interpreter, target: Tensor, source: Tensor) -> None:
+    """``target.copy_(source)``; a copy from another view of the same memory reads what it overwrites."""
+    if source.storage is target.storage:
+        if m.reorders(source.path, target.path):
+            m.copied(target, source, overlapping=True)
+        return
+    m.write(target, m.term(source), source.storage.epochs, source.storage.sources | {source.storage.number})
+    m.copied(target, source)
+
+
+# ---- functions of torch
+
+
+def function(m: Interpreter, name: str, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
+    """A call of ``torch.…``; ``name`` is dotted and outside the tree."""
+    last = name.rpartition(".")[2]
+    every = [*args, *keywords.values()]
+    if last in ("Parameter", "Buffer", "UninitializedParameter"):
+        return parameter(m, args[0] if args else keywords.get("data"), last)
+    if name.startswith("torch.ops."):
+        return _custom(m, name, every, node)
+    if name.startswith(table.HOST_FUNCTIONS):
+        if last == "swap_tensors" and len(args) > 1:
+            return _swap(m, args)
+        return Unknown(f"{name}({','.join(label_of(a) for a in every)})")
+    if last in ("compile", "vmap", "no_grad") and args:
+        return args[0]
+    first = _as_tensor(m, args[0]) if args and (isinstance(args[0], Tensor) or last not in table.ALLOCATE) and not isinstance(args[0], ListValue) else None
+    if last in ("as_tensor", "asarray", "from_numpy", "atleast_1d", "atleast_2d") and first is not None:
+        return first
+    out = keywords.get("out")
+    if out is not None and (target := _as_tensor(m, out)) is not None:
+        m.write(target, m.terms.of(last, *[m.term(a) for a in args]), m.epochs(args), m.sources(args))
+        return target
+    if first is not None and last in (table.VIEW | table.RESTRIDE | table.SEVERAL_VIEWS | {"clone"}):
+        return method(m, first, last, args[1:], keywords, node)
+    if first is not None and last.endswith("_") and not last.endswith("__"):
+        return method(m, first, last, args[1:], keywords, node)
+    if last in table.SEVERAL and (len(args) > 1 or "dim" in keywords):
+        return ListValue([m.fresh(f"{last}{i}", every) for i in range(2)])
+    dtype = _dtype_of(keywords, args, last, first)
+    return m.fresh(last, every, dtype=dtype, zeroed=last in table.ZEROED)
+
+
+def _dtype_of(keywords: dict[str, Value], args: list[Value], last: str, first: Tensor | None) -> str:
+    given = keywords.get("dtype")
+    if given is not None:
+        return dtype_label(given) or label_of(given)
+    found = next((d for a in args if isinstance(a, External) and (d := dtype_label(a))), "")
+    if found:
+        return found
+    return first.dtype if first is not None and (last.endswith("_like") or last in ("pad", "cat", "stack")) else ""
+
+
+def parameter(m: Interpreter, data: Value | None, type_name: str = "Parameter") -> Tensor:
+    """``Parameter(data)``: another object over the same memory."""
+    tensor = _as_tensor(m, data) if data is not None else None
+    if tensor is None:
+        return Tensor(m.storage(m.terms.of("empty")), "dtype?", 0, is_parameter=True, type_name=type_name)
+    found = tensor.alias()
+    found.is_parameter, found.type_name = True, type_name
+    return found
+
+
+def _custom(m: Interpreter, name: str, every: list[Value], node: ast.AST) -> Value:
+    """A registered operator: a result that is not used means that it writes into its arguments."""
+    tensors = [t for v in every if isinstance(v, Tensor | Unknown) and (t := v if isinstance(v, Tensor) else v.tensor) is not None]
+    if isinstance(m.frame.statement, ast.Expr) and m.frame.statement.value is node and tensors:
+        target = tensors[0]
+        m.write(target, m.terms.of(name, *[m.term(v) for v in every]), m.epochs(every), m.sources(every))
+        return Const(None)
+    return m.fresh(name, every)
+
+
+def _swap(m: Interpreter, args: list[Value]) -> Value:
+    left, right = _as_tensor(m, args[0]), _as_tensor(m, args[1])
+    if left is not None and right is not None:
+        from rebindlint.execution.attributes import move
+
+        kept = left.alias()
+        for target, source in ((left, right), (right, kept)):
+            old = target.alias()
+            move(m, target, source)
+            m.moved[id(target)] = m.site(Binding.DATA, source, old)
+            m.keep.append(target)
+    return Const(None)
+
+

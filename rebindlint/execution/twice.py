@@ -1,0 +1,260 @@
+"""The four moments: load, hook, capture; reload, hook, check. One execution of a hook along one plan."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from rebindlint.execution import calls, initial
+from rebindlint.execution.cells import Captured, walk
+from rebindlint.execution.interpreter import BreakLoop, ContinueLoop, Frame, Interpreter, OutOfBudget, Raised, Returned, Site
+from rebindlint.execution.oracle import Oracle
+from rebindlint.execution.values import DELETED, SECOND, Const, Env, Function, Obj, Storage, Tensor, Unknown, Value
+from rebindlint.index.classes import FunctionInfo
+from rebindlint.index.hooks import Hook
+from rebindlint.index.tree import Index
+from rebindlint.model import Protocol
+
+__all__ = ["Outcome", "execute_twice"]
+
+_LAYER_NAMES = ("layer", "module", "mod", "model")
+_FLAG = "_already_called_process_weights_after_loading"
+
+
+@dataclass(slots=True, eq=False)
+class Outcome:
+    """What one execution under one protocol came to. ``completed``: both runs ended; else why not."""
+
+    interpreter: Interpreter
+    protocol: Protocol
+    roots: list[tuple[str, Value]]
+    completed: bool
+    refused: bool = False  # the second run raised: reloading fails closed
+    over_budget: bool = False
+    captured: list[Captured] | None = None
+    first_sites: dict[tuple[int, object], Site] | None = None
+    first_moved: dict[int, Site] | None = None
+    first_conditions: list[tuple[Hashable, bool, ast.AST, object]] | None = None
+
+
+def execute_twice(index: Index, hook: Hook, oracle: Oracle, protocol: Protocol) -> Outcome:
+    """Load, run, capture, reload, run. Cells are compared by the caller."""
+    m = Interpreter(index, oracle)
+    receiver, arguments = _objects(m, hook)
+    roots: list[tuple[str, Value]] = [("self", receiver)] if receiver is not None else []
+    roots += [(name, value) for name, value in arguments.items() if isinstance(value, Obj)]
+    outcome = Outcome(m, protocol, roots, completed=False)
+    oracle.recording = False
+    _load(m, hook, receiver, arguments)
+    oracle.asked.clear()
+    oracle.recording = True
+    try:
+        _run(m, 1, hook, receiver, arguments)
+    except Raised:
+        return outcome
+    except (OutOfBudget, RecursionError):
+        outcome.over_budget = True
+        return outcome
+    roots += _shared(m)
+    outcome.captured = walk(m, roots)
+    outcome.first_sites, outcome.first_moved, outcome.first_conditions = m.sites, m.moved, list(m.conditions)
+    oracle.recording = False
+    m.run, m.sites, m.moved, m.copies, m.conditions, m.steps = 2, {}, {}, {}, [], 0
+    restore = _reload(m, hook, roots, outcome.captured, protocol)
+    try:
+        _run(m, 2, hook, receiver, arguments)
+    except Raised:
+        outcome.refused = True
+        return outcome
+    except (OutOfBudget, RecursionError):
+        outcome.over_budget = True
+        return outcome
+    restore.apply(m)
+    roots += [root for root in _shared(m) if root[0] not in {name for name, _ in roots}]
+    outcome.completed = True
+    return outcome
+
+
+def _objects(m: Interpreter, hook: Hook) -> tuple[Value | None, dict[str, Value]]:
+    """The receiver and the arguments that the loader calls the hook with."""
+    info = hook.function
+    receiver: Value | None = None
+    if hook.receiver is not None and not info.is_static:
+        receiver = Obj("self", hook.receiver, is_module=m.index.is_module(hook.receiver))
+    arguments: dict[str, Value] = {}
+    spec = info.node.args
+    names = [a for a in spec.posonlyargs + spec.args][1 if receiver is not None else 0:]
+    required = names[: len(names) - len(spec.defaults)] if spec.defaults else names
+    for argument in names:
+        if argument.arg in _LAYER_NAMES or _is_module_annotation(m, info, argument):
+            arguments[argument.arg] = _layer(m, info, argument)
+        elif argument in required:
+            arguments[argument.arg] = _argument(m, info, argument)
+    return receiver, arguments
+
+
+def _is_module_annotation(m: Interpreter, info: FunctionInfo, argument: ast.arg) -> bool:
+    return argument.annotation is not None and ast.unparse(argument.annotation).strip("'\"").endswith("nn.Module")
+
+
+def _layer(m: Interpreter, info: FunctionInfo, argument: ast.arg) -> Obj:
+    value = Obj(argument.arg, is_module=True, exact=False)
+    if argument.annotation is not None:
+        found = initial.annotated(m, argument.annotation, info.module, argument.arg, None, optional=False)
+        if isinstance(found, Obj) and found.cls is not None:
+            value.cls = found.cls
+    return value
+
+
+def _argument(m: Interpreter, info: FunctionInfo, argument: ast.arg) -> Value:
+    return Unknown(f"argument {argument.arg}")
+
+
+def _load(m: Interpreter, hook: Hook, receiver: Value | None, arguments: dict[str, Value]) -> None:
+    """What ``create_weights`` of the hook's own class registers on the layer, before any weight is loaded."""
+    layer = next((v for v in arguments.values() if isinstance(v, Obj) and v.is_module), None)
+    if hook.receiver is None or layer is None or not isinstance(receiver, Obj):
+        return
+    method = m.index.method(hook.receiver, "create_weights")
+    if method is None or method.self_name == "":
+        return
+    names = [a.arg for a in method.node.args.posonlyargs + method.node.args.args + method.node.args.kwonlyargs]
+    given = next((name for name in names if name in _LAYER_NAMES), None)
+    if given is None:
+        return
+    m.frames.append(Frame(method, Env(method.module, method), method.node))
+    try:
+        calls.enter(m, Function(method, None, receiver), [], {given: layer}, method.node)
+    except (Raised, Returned, BreakLoop, ContinueLoop, OutOfBudget, RecursionError):
+        pass  # what was registered up to there is what is known
+    finally:
+        m.frames.clear()
+    m.steps = 0
+    _mark_loaded(m, layer)
+    _mark_loaded(m, receiver)
+    m.sites, m.moved, m.copies, m.conditions = {}, {}, {}, []
+
+
+def _mark_loaded(m: Interpreter, obj: Obj) -> None:
+    for name, value in obj.attributes.items():
+        if isinstance(value, Tensor):
+            obj.initial.add(name)
+            label = f"{obj.label}.{name}"
+            value.home = label
+            storage = value.storage
+            storage.born = 0
+            if name in obj.registered:
+                storage.content, storage.epochs, storage.weight = m.terms.of("weight", label), 1, label
+                value.shape = m.terms.of("shape", label)
+
+
+def _run(m: Interpreter, number: int, hook: Hook, receiver: Value | None, arguments: dict[str, Value]) -> None:
+    m.run = number
+    m.frames = []
+    calls.enter(m, Function(hook.function, None, receiver), [], dict(arguments), hook.function.node)
+
+
+def _shared(m: Interpreter) -> list[tuple[str, Value]]:
+    """Module globals and class attributes that the execution bound or looked at."""
+    found: list[tuple[str, Value]] = [(name, value) for (_, name), value in m.globals.items() if not isinstance(value, Const | Unknown)]
+    classes = {id(cls): cls for cls in m.keep if hasattr(cls, "qualified")}
+    found += [(f"{getattr(classes.get(i), 'name', 'class')}.{name}", value) for (i, name), value in m.class_attributes.items() if not isinstance(value, Const | Unknown)]
+    found += [("cache", value) for value in m.cached.values() if not isinstance(value, Const | Unknown)]
+    return found
+
+
+# ---- reload
+
+
+@dataclass(slots=True, eq=False)
+class _Restore:
+    """What layerwise reloading puts back after the hook: per module the tensors it remembered, by name."""
+
+    remembered: list[tuple[Obj, dict[str, Tensor]]]
+
+    def apply(self, m: Interpreter) -> None:
+        for obj, tensors in self.remembered:
+            for name, kept in tensors.items():
+                now = obj.attributes.get(name)
+                if isinstance(now, Tensor) and now is not kept:
+                    if now.storage is not kept.storage:
+                        m.write(kept, m.term(now), now.storage.epochs)
+                    m.sites.pop((id(obj), name), None)
+            for name in list(obj.registered):
+                if name not in tensors:
+                    obj.attributes[name] = DELETED
+                    obj.registered.discard(name)
+            for name, kept in tensors.items():
+                obj.attributes[name] = kept
+                obj.registered.add(name)
+
+
+def _reload(m: Interpreter, hook: Hook, roots: list[tuple[str, Value]], captured: list[Captured], protocol: Protocol) -> _Restore:
+    modules = _modules(captured, roots)
+    live = protocol is not Protocol.LAYERWISE or hook.from_loading or _hooks_itself(hook, roots)
+    restore = _Restore([])
+    for storage in m.weights:
+        if storage.number in m.outside:
+            _refresh(m, storage)
+    for obj in modules:
+        if live:
+            _load_into_live(m, obj)
+        else:
+            restore.remembered.append((obj, _put_fresh(m, obj)))
+    return restore
+
+
+def _hooks_itself(hook: Hook, roots: list[tuple[str, Value]]) -> bool:
+    """A module (or its backend) whose own hook is called, not its quantisation method: deferred, on live tensors."""
+    return not any(name != "self" and isinstance(value, Obj) and value.is_module for name, value in roots)
+
+
+def _modules(captured: list[Captured], roots: list[tuple[str, Value]]) -> list[Obj]:
+    found: dict[int, Obj] = {id(v): v for _, v in roots if isinstance(v, Obj) and v.is_module}
+    for cell in captured:
+        holder = cell.last.holder
+        if isinstance(holder, Obj) and holder.is_module:
+            found.setdefault(id(holder), holder)
+    return list(found.values())
+
+
+def _refresh(m: Interpreter, storage: Storage) -> None:
+    storage.content, storage.epochs = m.terms.of("weight", storage.weight), SECOND
+
+
+def _load_into_live(m: Interpreter, obj: Obj) -> None:
+    """Loaders write into the parameter that stands under the checkpoint's name now; a deleted one is created again."""
+    for name in sorted(obj.initial):
+        value = obj.attributes.get(name)
+        label = f"{obj.label}.{name}"
+        if isinstance(value, Tensor):
+            if name in obj.registered and value.is_parameter or value.storage.weight:
+                value.storage.content, value.storage.epochs = m.terms.of("weight", label), SECOND
+                if value.path:
+                    value.path = 0
+        elif value is DELETED:
+            obj.attributes[name] = m.weight(label, is_parameter=True)
+            obj.registered.add(name)
+
+
+def _put_fresh(m: Interpreter, obj: Obj) -> dict[str, Tensor]:
+    """Checkpoint-shaped tensors stand in for the remembered ones while the hook runs again."""
+    remembered = {name: v for name in sorted(obj.registered) if isinstance(v := obj.attributes.get(name), Tensor)}
+    for name in obj.registered - obj.initial:
+        obj.attributes[name] = DELETED
+        obj.absent.add(name)
+        obj.registered.discard(name)
+    for name in sorted(obj.initial):
+        old = obj.attributes.get(name)
+        if name in remembered or old is DELETED:
+            first = m.named.get(f"{obj.label}.{name}")
+            fresh = m.weight(f"{obj.label}.{name}", is_parameter=True, dtype=first.dtype if isinstance(first, Tensor) and first.storage.born == 0 else "")
+            obj.attributes[name] = fresh
+            obj.registered.add(name)
+    if _FLAG in obj.attributes:
+        obj.attributes[_FLAG] = DELETED
+        obj.absent.add(_FLAG)
+    return remembered
+
+

@@ -1,0 +1,188 @@
+"""Classes of the linted tree: members, hierarchy, what each method writes to ``self``."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from rebindlint.index.modules import FunctionNode, Module
+
+__all__ = ["ClassInfo", "FunctionInfo", "InitWrite", "decorator_names"]
+
+
+def decorator_names(node: FunctionNode | ast.ClassDef) -> tuple[str, ...]:
+    """The decorators' last names: ``functools.cache`` and ``cache(...)`` both give ``cache``."""
+    found = []
+    for decorator in node.decorator_list:
+        target = decorator.func if isinstance(decorator, ast.Call) else decorator
+        found.append(target.attr if isinstance(target, ast.Attribute) else target.id if isinstance(target, ast.Name) else "")
+    return tuple(found)
+
+
+@dataclass(eq=False)
+class FunctionInfo:
+    """A function of the tree; ``owner`` is the class in whose body it stands."""
+
+    node: FunctionNode | ast.Lambda
+    module: Module
+    owner: ClassInfo | None = None
+
+    @cached_property
+    def name(self) -> str:
+        return "<lambda>" if isinstance(self.node, ast.Lambda) else self.node.name
+
+    @cached_property
+    def qualified(self) -> str:
+        return f"{self.owner.name}.{self.name}" if self.owner else self.name
+
+    @cached_property
+    def decorators(self) -> tuple[str, ...]:
+        return () if isinstance(self.node, ast.Lambda) else decorator_names(self.node)
+
+    @cached_property
+    def is_static(self) -> bool:
+        return "staticmethod" in self.decorators
+
+    @cached_property
+    def is_classmethod(self) -> bool:
+        return "classmethod" in self.decorators or self.name in ("__init_subclass__", "__class_getitem__")
+
+    @cached_property
+    def is_property(self) -> bool:
+        return any(name in ("property", "cached_property") for name in self.decorators)
+
+    @cached_property
+    def is_cached(self) -> bool:
+        """The function remembers its result, so that a second call gives the same object."""
+        return any(name in ("cache", "lru_cache", "cached_property") for name in self.decorators)
+
+    @cached_property
+    def is_generator(self) -> bool:
+        return not isinstance(self.node, ast.Lambda) and any(
+            isinstance(node, ast.Yield | ast.YieldFrom) for node in _own_nodes(self.node)
+        )
+
+    @cached_property
+    def self_name(self) -> str:
+        arguments = self.node.args.posonlyargs + self.node.args.args
+        return arguments[0].arg if self.owner and arguments and not self.is_static else ""
+
+    @cached_property
+    def globals(self) -> frozenset[str]:
+        return frozenset(n for node in ast.walk(self.node) if isinstance(node, ast.Global) for n in node.names)
+
+    @cached_property
+    def nonlocals(self) -> frozenset[str]:
+        return frozenset(n for node in ast.walk(self.node) if isinstance(node, ast.Nonlocal) for n in node.names)
+
+
+def _own_nodes(node: ast.AST) -> list[ast.AST]:
+    """All nodes below ``node`` without those of nested functions and classes."""
+    found: list[ast.AST] = []
+    stack = list(ast.iter_child_nodes(node))
+    while stack:
+        current = stack.pop()
+        found.append(current)
+        if not isinstance(current, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            stack.extend(ast.iter_child_nodes(current))
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InitWrite:
+    """``self.name = value`` in a method; ``conditional`` when it stands under a branch."""
+
+    value: ast.expr | None
+    annotation: ast.expr | None
+    conditional: bool
+    function: FunctionInfo
+
+
+@dataclass(eq=False)
+class ClassInfo:
+    node: ast.ClassDef
+    module: Module
+    methods: dict[str, FunctionInfo] = field(default_factory=dict)
+    setters: dict[str, FunctionInfo] = field(default_factory=dict)
+    attributes: dict[str, ast.expr] = field(default_factory=dict)
+    annotations: dict[str, ast.expr] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for node in self.node.body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                names = [ast.unparse(d) for d in node.decorator_list]
+                info = FunctionInfo(node, self.module, self)
+                if any(name.endswith((".setter", ".deleter")) for name in names):
+                    if any(name.endswith(".setter") for name in names):
+                        self.setters[node.name] = info
+                elif "overload" not in info.decorators:
+                    self.methods[node.name] = info
+            elif isinstance(node, ast.Assign):
+                for target in node.targets:
+                    if isinstance(target, ast.Name):
+                        self.attributes[target.id] = node.value
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                self.annotations[node.target.id] = node.annotation
+                if node.value is not None:
+                    self.attributes[node.target.id] = node.value
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @cached_property
+    def qualified(self) -> str:
+        return f"{self.module.name}.{self.node.name}"
+
+    @cached_property
+    def writes(self) -> dict[str, list[InitWrite]]:
+        """``self.x = …`` of every method of this class body, in source order."""
+        found: dict[str, list[InitWrite]] = {}
+        for info in self.methods.values():
+            if info.self_name and isinstance(info.node, ast.FunctionDef):
+                _collect(info.node.body, info, False, found)
+        return found
+
+    @cached_property
+    def is_dataclass(self) -> bool:
+        return any(name in ("dataclass", "config") for name in decorator_names(self.node))
+
+
+def _collect(body: list[ast.stmt], info: FunctionInfo, conditional: bool, found: dict[str, list[InitWrite]]) -> None:
+    for node in body:
+        targets: list[ast.expr] = []
+        value: ast.expr | None = None
+        annotation: ast.expr | None = None
+        if isinstance(node, ast.Assign):
+            targets, value = list(node.targets), node.value
+        elif isinstance(node, ast.AnnAssign):
+            targets, value, annotation = [node.target], node.value, node.annotation
+        elif isinstance(node, ast.AugAssign):
+            targets = [node.target]
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            _collect_registration(node.value, info, conditional, found)
+        for target in targets:
+            items = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+            for item in items:
+                if isinstance(item, ast.Attribute) and isinstance(item.value, ast.Name) and item.value.id == info.self_name:
+                    part = value if item is target else None
+                    found.setdefault(item.attr, []).append(InitWrite(part, annotation, conditional, info))
+        for inner in ("body", "orelse", "finalbody"):
+            block = getattr(node, inner, None)
+            if block and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                _collect(block, info, conditional or not isinstance(node, ast.With), found)
+        for handler in getattr(node, "handlers", ()):
+            _collect(handler.body, info, True, found)
+
+
+def _collect_registration(call: ast.Call, info: FunctionInfo, conditional: bool, found: dict[str, list[InitWrite]]) -> None:
+    target = call.func
+    if not (isinstance(target, ast.Attribute) and target.attr in ("register_parameter", "register_buffer")):
+        return
+    if not (isinstance(target.value, ast.Name) and target.value.id == info.self_name and call.args):
+        return
+    name = call.args[0]
+    if isinstance(name, ast.Constant) and isinstance(name.value, str):
+        value = call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg in ("param", "tensor")), None)
+        found.setdefault(name.value, []).append(InitWrite(value, None, conditional, info))

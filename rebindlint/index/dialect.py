@@ -1,0 +1,54 @@
+"""What the tree's own replace helpers do, read from their source."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from rebindlint.index.classes import FunctionInfo
+from rebindlint.model import Dialect, HelperKind
+
+if TYPE_CHECKING:
+    from rebindlint.index.tree import Index
+
+__all__ = ["HELPERS", "classify", "find_dialects"]
+
+HELPERS = ("replace_parameter", "copy_or_rebind_param")
+_DEFINITION = re.compile(rb"^def[ \t]+(replace_parameter|copy_or_rebind_param)\b", re.M)
+_RANK = {HelperKind.COPIES_OR_MOVES: 0, HelperKind.COPIES: 1, HelperKind.PREFER_COPY: 1, HelperKind.REBINDS: 2}
+
+
+def classify(info: FunctionInfo) -> Dialect:
+    """The dialect of one helper: does it copy, when asked or by itself, or always rebind?"""
+    node = info.node
+    parameters = tuple(a.arg for a in node.args.posonlyargs + node.args.args + node.args.kwonlyargs)
+    copies = any(isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "copy_" for n in ast.walk(node))
+    if "prefer_copy" in parameters:
+        kind = HelperKind.PREFER_COPY
+    elif info.name == "copy_or_rebind_param":
+        kind = HelperKind.COPIES_OR_MOVES
+    else:
+        kind = HelperKind.COPIES if copies else HelperKind.REBINDS
+    return Dialect(info.module.name, info.name, kind, parameters)
+
+
+def find_dialects(index: Index) -> dict[str, Dialect]:
+    """For each top package its best helper: a helper that copies before one that cannot, a shallow module before a deep one."""
+    best: dict[str, tuple[tuple[int, int, str], Dialect]] = {}
+    for module_name, source in sorted(index.sources.items()):
+        if not _DEFINITION.search(index.bytes.get(source.shown, b"")):
+            continue
+        module = index.module(module_name)
+        for name in HELPERS if module is not None else ():
+            found = index.resolve(module, name) if module is not None else None
+            if not isinstance(found, FunctionInfo) or found.module is not module:
+                continue
+            dialect = classify(found)
+            if len(dialect.parameters) < 3 or dialect.kind is None:
+                continue
+            rank = (_RANK[dialect.kind], module_name.count("."), module_name)
+            top = module_name.split(".")[0]
+            if top not in best or rank < best[top][0]:
+                best[top] = (rank, dialect)
+    return {top: dialect for top, (_, dialect) in best.items()}

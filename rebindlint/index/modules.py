@@ -1,0 +1,134 @@
+"""One module of the linted tree: its names and where they come from, parsed on demand."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Assigned", "Defined", "Imported", "Module", "Name", "function_imports"]
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """``name`` of ``module``, or the module itself when ``name`` is empty."""
+
+    module: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Defined:
+    node: FunctionNode | ast.ClassDef
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    value: ast.expr
+    annotation: ast.expr | None = None
+
+
+Name = Imported | Defined | Assigned
+
+
+@dataclass(slots=True, eq=False)
+class Module:
+    """``name`` is the dotted name from the import root, ``shown`` the file as the user would write it."""
+
+    name: str
+    shown: str
+    is_package: bool
+    tree: ast.Module
+    text: str
+    names: dict[str, Name] = field(default_factory=dict)
+    stars: list[str] = field(default_factory=list)
+    imports: set[str] = field(default_factory=set)
+    _lines: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for node in _top_level(self.tree.body):
+            self._declare(node)
+
+    @property
+    def lines(self) -> list[str]:
+        """The physical lines as the parser counts them."""
+        if not self._lines:
+            self._lines.extend(re.split(r"\r\n|\n|\r", self.text))
+        return self._lines
+
+    def _declare(self, node: ast.stmt) -> None:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            self.names[node.name] = Defined(node)
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                for name in _names_of(target):
+                    if name not in self.names or isinstance(self.names[name], Assigned):
+                        self.names[name] = Assigned(node.value if isinstance(target, ast.Name) else _UNKNOWN)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            if node.value is not None:
+                self.names.setdefault(node.target.id, Assigned(node.value, node.annotation))
+        else:
+            for alias, imported in imported_names(node, self.name, self.is_package):
+                self.imports.add(imported.module)
+                if alias == "*":
+                    self.stars.append(imported.module)
+                else:
+                    self.names.setdefault(alias, imported)
+
+
+_UNKNOWN = ast.Name("<unpacked>", ast.Load(), lineno=0, col_offset=0, end_lineno=0, end_col_offset=0)
+
+
+def _names_of(target: ast.expr) -> Iterator[str]:
+    if isinstance(target, ast.Name):
+        yield target.id
+    elif isinstance(target, ast.Tuple | ast.List):
+        for item in target.elts:
+            yield from _names_of(item)
+
+
+def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements that run when the module is imported, whatever branch they stand in."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.If):
+            yield from _top_level(node.body)
+            yield from _top_level(node.orelse)
+        elif isinstance(node, ast.Try | ast.TryStar):
+            yield from _top_level(node.body)
+            for handler in node.handlers:
+                yield from _top_level(handler.body)
+            yield from _top_level(node.orelse)
+        elif isinstance(node, ast.With):
+            yield from _top_level(node.body)
+
+
+def imported_names(node: ast.stmt, module: str, is_package: bool) -> Iterator[tuple[str, Imported]]:
+    """The names that an import statement in ``module`` binds, relative imports made absolute."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            if alias.asname:
+                yield alias.asname, Imported(alias.name)
+            else:
+                yield alias.name.split(".")[0], Imported(alias.name.split(".")[0])
+    elif isinstance(node, ast.ImportFrom):
+        base = node.module or ""
+        if node.level:
+            parts = module.split(".")
+            drop = node.level - 1 if is_package else node.level
+            parts = parts[: len(parts) - drop] if drop else parts
+            base = ".".join([*parts, base] if base else parts)
+        for alias in node.names:
+            yield alias.asname or alias.name, Imported(base, "" if alias.name == "*" else alias.name)
+
+
+def function_imports(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node

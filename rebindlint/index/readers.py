@@ -1,0 +1,78 @@
+"""Which attributes run-time code reads: only those can be in a captured graph."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from rebindlint.index.hooks import is_loading_name
+
+if TYPE_CHECKING:
+    from rebindlint.index.tree import Index
+
+__all__ = ["Readers"]
+
+_DEF = re.compile(r"^([ \t]*)(?:async[ \t]+)?def[ \t]+(\w+)", re.M)
+
+
+class Readers:
+    """Answers from the text of the files, the hook's own file first; parses nothing."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._visible: dict[str, bool] = {}
+        self._defs: dict[str, tuple[list[int], list[tuple[int, str]]]] = {}
+
+    @classmethod
+    def of(cls, index: Index) -> Readers:
+        """The one instance of an index: what it found out is kept."""
+        if index.readers is None:
+            index.readers = cls(index)
+        assert isinstance(index.readers, cls)
+        return index.readers
+
+    def is_visible(self, name: str, home: str = "") -> bool:
+        """Whether code outside loading mentions ``.name`` for reading (or ``"name"``, as ``getattr`` does)."""
+        if not name.isidentifier():
+            return True
+        known = self._visible.get(name)
+        if known is None:
+            known = self._visible[name] = self._search(name, home)
+        return known
+
+    def _search(self, name: str, home: str) -> bool:
+        encoded = name.encode()
+        pattern = re.compile(rf"\.{re.escape(name)}\b(?![ \t]*(?::[^=\n]*)?=[^=])|[\"']{re.escape(name)}[\"']")
+        files = self._index.bytes
+        for shown in [home, *(f for f in files if f != home)]:
+            raw = files.get(shown)
+            if raw is None or encoded not in raw:
+                continue
+            text = raw.decode("utf-8", "replace")
+            for match in pattern.finditer(text):
+                if not is_loading_name(self._enclosing(shown, text, match.start())):
+                    return True
+        return False
+
+    def _enclosing(self, shown: str, text: str, offset: int) -> str:
+        """Name of the function around ``offset``; ``__init__`` for code at class or module level."""
+        if shown not in self._defs:
+            found = [(m.start(), len(m.group(1)), m.group(2)) for m in _DEF.finditer(text)]
+            self._defs[shown] = ([f[0] for f in found], [(f[1], f[2]) for f in found])
+        starts, names = self._defs[shown]
+        line_start = text.rfind("\n", 0, offset) + 1
+        indent = _indent(text, line_start)
+        position = bisect_right(starts, line_start) - 1
+        while position >= 0:
+            if names[position][0] < indent:
+                return names[position][1]
+            position -= 1
+        return "__init__"
+
+
+def _indent(text: str, start: int) -> int:
+    end = start
+    while end < len(text) and text[end] in " \t":
+        end += 1
+    return end - start

@@ -1,0 +1,309 @@
+"""The index of a linted tree: modules on demand, names resolved through imports, class hierarchies, hook roots."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rebindlint.discover import read_source
+from rebindlint.index.classes import ClassInfo, FunctionInfo
+from rebindlint.index.modules import Assigned, Defined, FunctionNode, Imported, Module
+from rebindlint.model import Dialect, Protocol, RebindlintError
+
+if TYPE_CHECKING:
+    from rebindlint.config import Config
+    from rebindlint.discover import Source
+
+__all__ = ["External", "Index", "Resolved"]
+
+
+class External(str):
+    """A dotted name that lies outside the linted tree, such as ``torch.empty``."""
+
+    __slots__ = ()
+
+
+Resolved = FunctionInfo | ClassInfo | Module | External | tuple[Module, Assigned]
+
+_CLASS = re.compile(rb"^[ \t]*class[ \t]+(\w+)[ \t]*(?:\[[^\]]*\])?[ \t]*\(([^)]*)\)", re.M)
+_MODULE_BASES = ("torch.nn.", "nn.")
+_MAX_DEPTH = 12
+
+
+class Index:
+    """Parses nothing that no call leads to. ``failures`` maps a file to why it could not be parsed."""
+
+    def __init__(self, sources: Sequence[Source], config: Config) -> None:
+        self.sources: dict[str, Source] = {}
+        for source in sources:
+            self.sources.setdefault(source.module, source)
+        self.by_shown = {source.shown: source for source in sources}
+        self.config = config
+        self.failures: dict[str, tuple[int, int, str]] = {}
+        self.bytes: dict[str, bytes] = {}
+        self.dialect = Dialect()
+        self.dialects: dict[str, Dialect] = {}
+        self.protocol = Protocol.DIRECT
+        self.readers: object = None
+        self._modules: dict[str, Module | None] = {}
+        self._resolved: dict[tuple[str, str], Resolved | None] = {}
+        self._classes: dict[int, ClassInfo] = {}
+        self._functions: dict[int, FunctionInfo] = {}
+        self._mro: dict[int, tuple[ClassInfo, ...]] = {}
+        self._externals: dict[int, frozenset[str]] = {}
+        self._subclass_lines: dict[str, list[tuple[str, str]]] | None = None
+        self._is_module: dict[int, bool] = {}
+
+    # ---- modules
+
+    def module(self, name: str) -> Module | None:
+        if name in self._modules:
+            return self._modules[name]
+        source = self.sources.get(name)
+        parsed = self._parse(source) if source is not None else None
+        self._modules[name] = parsed
+        return parsed
+
+    def _parse(self, source: Source) -> Module | None:
+        try:
+            text = read_source(source)
+            if _too_deep(text):
+                self.failures[source.shown] = (1, 1, "nested or chained too deeply to be analysed")
+                return None
+            tree = ast.parse(text)
+        except RebindlintError as error:
+            self.failures[source.shown] = (1, 1, str(error))
+            return None
+        except SyntaxError as error:
+            self.failures[source.shown] = (error.lineno or 1, error.offset or 1, error.msg)
+            return None
+        except (RecursionError, MemoryError, ValueError) as error:
+            self.failures[source.shown] = (1, 1, f"could not be parsed ({error})")
+            return None
+        return Module(source.module, source.shown, source.path.stem == "__init__", tree, text)
+
+    # ---- names
+
+    def resolve(self, module: Module, name: str, depth: int = 0) -> Resolved | None:
+        """What ``name`` means at the top level of ``module``, followed through imports and re-exports."""
+        key = (module.name, name)
+        if key in self._resolved:
+            return self._resolved[key]
+        found = self._resolve(module, name, depth)
+        self._resolved[key] = found
+        return found
+
+    def _resolve(self, module: Module, name: str, depth: int) -> Resolved | None:
+        if depth > _MAX_DEPTH:
+            return None
+        entry = module.names.get(name)
+        if isinstance(entry, Defined):
+            return self.definition(module, entry.node)
+        if isinstance(entry, Assigned):
+            return (module, entry)
+        if isinstance(entry, Imported):
+            return self.imported(entry, depth + 1)
+        if module.is_package:
+            inner = self.module(f"{module.name}.{name}")
+            if inner is not None:
+                return inner
+        for star in module.stars:
+            other = self.module(star)
+            if other is not None and other is not module:
+                found = self.resolve(other, name, depth + 1)
+                if found is not None and not isinstance(found, External):
+                    return found
+        return None
+
+    def imported(self, entry: Imported, depth: int = 0) -> Resolved | None:
+        if not entry.name:
+            return self.module(entry.module) or External(entry.module)
+        home = self.module(entry.module)
+        if home is not None:
+            found = self.resolve(home, entry.name, depth)
+            if found is not None:
+                return found
+        return self.module(f"{entry.module}.{entry.name}") or External(f"{entry.module}.{entry.name}")
+
+    def dotted(self, name: str) -> Resolved | None:
+        """The thing that a dotted name from an import root means in this tree, or None."""
+        if name in self.sources:
+            return self.module(name)
+        home, _, last = name.rpartition(".")
+        if not home:
+            return None
+        if home in self.sources:
+            module = self.module(home)
+            return self.resolve(module, last) if module is not None else None
+        return None
+
+    def definition(self, module: Module, node: FunctionNode | ast.ClassDef) -> FunctionInfo | ClassInfo:
+        if isinstance(node, ast.ClassDef):
+            return self.class_info(module, node)
+        return self.function_info(module, node)
+
+    def class_info(self, module: Module, node: ast.ClassDef) -> ClassInfo:
+        found = self._classes.get(id(node))
+        if found is None:
+            found = self._classes[id(node)] = ClassInfo(node, module)
+        return found
+
+    def function_info(self, module: Module, node: FunctionNode | ast.Lambda, owner: ClassInfo | None = None) -> FunctionInfo:
+        found = self._functions.get(id(node))
+        if found is None:
+            found = self._functions[id(node)] = FunctionInfo(node, module, owner)
+        return found
+
+    # ---- hierarchy
+
+    def mro(self, info: ClassInfo) -> tuple[ClassInfo, ...]:
+        """The class and its bases inside the tree, in an order in which a subclass precedes its bases."""
+        found = self._mro.get(id(info))
+        if found is None:
+            self._mro[id(info)] = (info,)  # a cyclic hierarchy ends here
+            found = self._mro[id(info)] = self._linearise(info)
+        return found
+
+    def _linearise(self, info: ClassInfo) -> tuple[ClassInfo, ...]:
+        externals: set[str] = set()
+        chains: list[list[ClassInfo]] = []
+        direct: list[ClassInfo] = []
+        for base in info.node.bases:
+            resolved = self.resolve_expression(info.module, base)
+            if isinstance(resolved, ClassInfo):
+                chains.append(list(self.mro(resolved)))
+                externals |= self._externals.get(id(resolved), frozenset())
+                direct.append(resolved)
+            elif isinstance(resolved, External):
+                externals.add(str(resolved))
+        self._externals[id(info)] = frozenset(externals)
+        chains.append(direct)
+        order = [info]
+        while any(chains):
+            chains = [chain for chain in chains if chain]
+            head = next((c[0] for c in chains if not any(c[0] in other[1:] for other in chains)), chains[0][0])
+            order.append(head)
+            chains = [[c for c in chain if c is not head] for chain in chains]
+        return tuple(order)
+
+    def resolve_expression(self, module: Module, node: ast.expr) -> Resolved | None:
+        """A class or function named by ``Name``, dotted ``Attribute`` or a subscripted form of either."""
+        if isinstance(node, ast.Subscript):
+            return self.resolve_expression(module, node.value)
+        if isinstance(node, ast.Name):
+            return self.resolve(module, node.id)
+        if isinstance(node, ast.Attribute):
+            home = self.resolve_expression(module, node.value)
+            if isinstance(home, Module):
+                return self.resolve(home, node.attr)
+            if isinstance(home, External):
+                return self.dotted(f"{home}.{node.attr}") or External(f"{home}.{node.attr}")
+        return None
+
+    def externals(self, info: ClassInfo) -> frozenset[str]:
+        """Dotted names of the bases outside the tree, over the whole hierarchy."""
+        self.mro(info)
+        return self._externals.get(id(info), frozenset())
+
+    def method(self, info: ClassInfo, name: str) -> FunctionInfo | None:
+        for cls in self.mro(info):
+            if name in cls.methods:
+                return cls.methods[name]
+        return None
+
+    def is_subclass(self, info: ClassInfo, of: ClassInfo) -> bool:
+        return of in self.mro(info)
+
+    def is_module(self, info: ClassInfo) -> bool:
+        """Whether instances are ``nn.Module``s (their tensors can be registered)."""
+        known = self._is_module.get(id(info))
+        if known is None:
+            known = any(
+                name.startswith(_MODULE_BASES) and not name.endswith(("Parameter", "Buffer")) for name in self.externals(info)
+            )
+            self._is_module[id(info)] = known
+        return known
+
+    def is_parameter_class(self, info: ClassInfo) -> bool:
+        return any(name.endswith(("nn.Parameter", "nn.Buffer", "torch.Tensor", "UninitializedParameter")) or name == "Parameter"
+                   or name.endswith(".Parameter") for name in self.externals(info))
+
+    def subclasses(self, info: ClassInfo) -> list[ClassInfo]:
+        """All classes of the tree below ``info``, itself included, found by name without parsing every file."""
+        lines = self._subclass_index()
+        found: list[ClassInfo] = [info]
+        queue = [info]
+        while queue:
+            current = queue.pop()
+            for module_name, class_name in lines.get(current.name, ()):
+                module = self.module(module_name)
+                resolved = self.resolve(module, class_name) if module is not None else None
+                if isinstance(resolved, ClassInfo) and resolved not in found and self.is_subclass(resolved, current):
+                    found.append(resolved)
+                    queue.append(resolved)
+        return found
+
+    def _subclass_index(self) -> dict[str, list[tuple[str, str]]]:
+        if self._subclass_lines is None:
+            self._subclass_lines = {}
+            for module_name, source in sorted(self.sources.items()):
+                for match in _CLASS.finditer(self.bytes.get(source.shown, b"")):
+                    for base in match.group(2).decode("utf-8", "replace").split(","):
+                        name = base.split("[")[0].strip().rsplit(".", 1)[-1]
+                        if name and "=" not in base:
+                            self._subclass_lines.setdefault(name, []).append((module_name, match.group(1).decode()))
+        return self._subclass_lines
+
+    def classes_of(self, module: Module) -> Iterator[ClassInfo]:
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ClassDef):
+                yield self.class_info(module, node)
+
+    # ---- what fixes ask
+
+    def dialect_for(self, module: str) -> Dialect:
+        """The replace helper that code in ``module`` should call: the nearest one that shares its top package."""
+        return self.dialects.get(module.split(".")[0], self.dialect)
+
+    def creates_cycle(self, importer: str, imported: str) -> bool:
+        """Whether a top-level import of ``imported`` in ``importer`` would close a cycle of imports."""
+        seen: set[str] = set()
+        stack = [imported]
+        while stack:
+            name = stack.pop()
+            if name == importer:
+                return True
+            if name in seen:
+                continue
+            seen.add(name)
+            module = self.module(name)
+            if module is None:
+                continue
+            for target in module.imports:
+                stack.append(target)
+                stack.extend(
+                    f"{target}.{entry.name}"
+                    for entry in module.names.values()
+                    if isinstance(entry, Imported) and entry.module == target and entry.name
+                    and f"{target}.{entry.name}" in self.sources
+                )
+            parent = name.rpartition(".")[0]
+            if parent and parent in self.sources and not importer.startswith(parent + "."):
+                stack.append(parent)
+        return False
+
+
+def _too_deep(text: str) -> bool:
+    """A cheap measure against generated files on which a recursive parser would exhaust the stack."""
+    depth = deepest = 0
+    if len(text) < 200_000 and text.count("(") + text.count("[") < 20_000 and text.count("+") < 900:
+        return False
+    for character in text:
+        if character in "([{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character in ")]}":
+            depth -= 1
+    return deepest > 190 or any(line.count("+") > 2_000 for line in text.splitlines())

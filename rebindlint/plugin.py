@@ -1,0 +1,77 @@
+"""What a rule file and a fixer file define.
+
+A rule is a query over facts: it says which facts are its own (``owns``) and which shape of statement it
+speaks of (``shape``, a LibCST matcher tried on the statement of the fact, at any depth). A fixer of the same
+code gets that statement's node and the fact, and gives back the statements to stand there, or declines.
+Neither reads files, walks trees or knows positions.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import libcst as cst
+import libcst.matchers as m
+
+from rebindlint.model import Applicability, Dialect, Rebinding
+
+__all__ = ["FixContext", "Fixer", "Replacement", "Rule"]
+
+
+class Rule(ABC):
+    """One rule. The docstring of its module is its page (Markdown, headings as in ``docs/writing-a-rule.md``)."""
+
+    code: ClassVar[str]
+    name: ClassVar[str]
+    shape: ClassVar[m.BaseMatcherNode | m.OneOf[m.BaseMatcherNode] | None] = None
+
+    @abstractmethod
+    def owns(self, fact: Rebinding) -> bool:
+        """Is this fact what the rule speaks of?"""
+
+    @abstractmethod
+    def message(self, fact: Rebinding) -> str:
+        """One sentence: what is bound where, and what would go wrong."""
+
+    def advice(self, fact: Rebinding) -> str:
+        """What to change by hand; shown when no fix is offered."""
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class FixContext:
+    """What a fixer may ask about the file it edits.
+
+    ``dialect`` is the tree's own replace helper. ``local_name(module, function)`` gives the name under which a
+    function is to be called in this file and notes that the import is needed (existing imports are reused).
+    ``temporary(stem)`` gives a name that the enclosing function does not use. ``source(attribute)`` does the same for an
+    attribute of the class. ``indent`` is one step of indentation in this file.
+    """
+
+    dialect: Dialect
+    local_name: Callable[[str, str], str]
+    temporary: Callable[[str], str]
+    indent: str = "    "
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """The statements that take the place of the fact's statement."""
+
+    statements: Sequence[cst.BaseStatement]
+    applicability: Applicability
+    message: str
+    notes: tuple[str, ...] = field(default=())
+
+
+class Fixer(ABC):
+    """Rewrites the statement of a finding with the same code."""
+
+    code: ClassVar[str]
+
+    @abstractmethod
+    def fix(self, statement: cst.BaseStatement, fact: Rebinding, context: FixContext) -> Replacement | None:
+        """The statement's replacement, or None when there is no right one."""

@@ -1,0 +1,74 @@
+"""The dispatch mode that sits under a reload: it sees ``set_`` and fills uninitialised memory, so that forgotten memory shows as NaN."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from rebindlint.runtime.sites import RawSite, raw_sites
+from rebindlint.runtime.storages import WeakStorages, fill_ones, is_wrapper, storage_of
+
+__all__ = ["Junk", "ReloadMode"]
+
+_ALLOCATORS: Final = ("empty", "empty_strided", "empty_like", "empty_permuted", "new_empty", "new_empty_strided")
+
+
+def _overloads(names: tuple[str, ...]) -> frozenset[Any]:
+    packets = [getattr(torch.ops.aten, name) for name in names if hasattr(torch.ops.aten, name)]
+    return frozenset(
+        getattr(packet, overload) for packet in packets for overload in packet.overloads() if not overload.endswith("out")
+    )
+
+
+_FILLED: Final = _overloads(_ALLOCATORS)
+_SETTERS: Final = frozenset(getattr(torch.ops.aten.set_, overload) for overload in torch.ops.aten.set_.overloads())
+_INTERESTING: Final = _FILLED | _SETTERS
+
+
+@dataclass(frozen=True, slots=True)
+class Junk:
+    """An allocation that was filled with NaN bytes, and where the host made it."""
+
+    number: int
+    nbytes: int
+    chain: tuple[RawSite, ...]
+
+
+class ReloadMode(TorchDispatchMode):
+    """``noted_set`` is called with a tensor whose storage was exchanged by ``set_``; it must not raise.
+
+    With ``junk`` every floating-point allocation that nobody has written yet is filled with ``0xFF``. That cannot change a
+    correct reload, because uninitialised memory may hold anything. Integers are left alone: they may be indices or handles.
+    """
+
+    def __init__(self, noted_set: Callable[[torch.Tensor], None], *, junk: bool) -> None:
+        super().__init__()
+        self.junk: list[Junk] = []
+        self._noted_set = noted_set
+        self._fill = junk
+        self._weak = WeakStorages()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **kwargs) if kwargs else func(*args)
+        if func not in _INTERESTING:
+            return result
+        if func in _FILLED:
+            if self._fill:
+                self._filled(result)
+        elif func in _SETTERS and isinstance(args[0], torch.Tensor):
+            self._noted_set(args[0])
+        return result
+
+    def _filled(self, tensor: Any) -> None:
+        if not isinstance(tensor, torch.Tensor) or is_wrapper(type(tensor)):
+            return
+        storage = storage_of(tensor)
+        if storage is not None and storage.nbytes() and fill_ones(tensor):
+            self.junk.append(Junk(self._weak.add(storage), storage.nbytes(), raw_sites(sys._getframe(2), 3)))

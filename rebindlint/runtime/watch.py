@@ -1,0 +1,177 @@
+"""Watching a reload: who rebinds what, on which line, and which memory it takes without writing it.
+
+`Watch` is a context manager around the host's reload. While it is open it wraps the setters of ``nn.Module``, the ``data`` descriptor of tensors,
+``torch.utils.swap_tensors`` and ``__setattr__`` of the host's classes that the census saw on the way to tensors, and a
+dispatch mode sees ``set_`` and uninitialised allocations. On exit, also after an exception, every patched attribute is as it was. Nothing in
+here raises into the host, and no event keeps a tensor: storages are named by number and weakly referenced.
+
+Not seen: writes to ``__dict__``, ``_parameters[...]``, containers, and ``object.__setattr__``. The census finds what they did, without a line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+import torch
+
+from rebindlint.runtime.dispatch import ReloadMode
+from rebindlint.runtime.sites import RawSite, raw_sites
+from rebindlint.runtime.storages import WeakStorages, storage_of
+
+__all__ = ["Event", "Watch"]
+
+_DEPTH: Final = 6  # frames kept of an event's call chain
+_PLAIN: Final = (bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size)
+_ONE_AT_A_TIME: Final = threading.Lock()
+
+
+class Event(NamedTuple):  # made in the host's reload, where a dataclass would cost twice as much
+    """Something was bound: ``key`` of the object ``owner_id`` (``data``: to the tensor itself), to a tensor on storage ``number``.
+
+    ``number`` is 0 when what was bound is no tensor (an object, None, a deletion).
+    """
+
+    kind: str  # setattr, delattr, register_parameter, register_buffer, data, set_, swap_tensors
+    owner_id: int
+    owner_class: str
+    key: str
+    number: int
+    value_id: int
+    parameter: bool
+    chain: tuple[RawSite, ...]  # innermost first
+
+
+class Watch:
+    """``classes`` get their ``__setattr__`` watched; ``blame`` off leaves only the filling of uninitialised memory (``junk``)."""
+
+    def __init__(self, classes: Iterable[type] = (), *, blame: bool = True, junk: bool = True) -> None:
+        self.events: list[Event] = []
+        self.lost = 0  # events that could not be noted
+        self.refused = ""  # why nothing could be watched, "" when it was
+        self.mode = ReloadMode(self._note_set, junk=junk)
+        self._classes = [cls for cls in classes if _watchable(cls)] if blame else []
+        self._blame = blame
+        self._weak = WeakStorages()
+        self._undo = contextlib.ExitStack()
+
+    def __enter__(self) -> Watch:
+        if not _ONE_AT_A_TIME.acquire(blocking=False):
+            self.refused = "another reload is being watched in this process"
+            return self
+        self._undo.callback(_ONE_AT_A_TIME.release)
+        try:
+            if self._blame:
+                for patch in self._patches():
+                    self._undo.enter_context(patch)
+            self._undo.enter_context(self.mode)
+        except BaseException:
+            self._undo.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._undo.close()
+
+    def _patches(self) -> Iterator[contextlib.AbstractContextManager[None]]:
+        module = torch.nn.Module
+        yield _patched(module, "__setattr__", self._setter("setattr"))
+        yield _patched(module, "__delattr__", self._deleter)
+        yield _patched(module, "register_parameter", self._setter("register_parameter"))
+        yield _patched(module, "register_buffer", self._setter("register_buffer"))
+        yield _patched(torch.Tensor, "data", self._data_property, inherited=True)
+        yield _patched(torch.utils, "swap_tensors", self._swapper)
+        for cls in self._classes:
+            yield _patched(cls, "__setattr__", self._setter("setattr"), inherited=True)
+
+    def _setter(self, kind: str) -> Callable[[Any], Any]:
+        def wrap(original: Any) -> Any:
+            @functools.wraps(original)
+            def watched(owner: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+                value = args[0] if args else next(iter(kwargs.values()), None)
+                if not isinstance(value, _PLAIN):
+                    self._note(kind, owner, name, value)
+                return original(owner, name, *args, **kwargs)
+
+            return watched
+
+        return wrap
+
+    def _deleter(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def watched(owner: Any, name: str) -> Any:
+            self._note("delattr", owner, name, None)
+            return original(owner, name)
+
+        return watched
+
+    def _data_property(self, original: Any) -> Any:
+        def assign(tensor: torch.Tensor, value: Any) -> None:
+            self._note("data", tensor, "data", value)
+            original.__set__(tensor, value)
+
+        return property(original.__get__, assign, getattr(original, "__delete__", None), original.__doc__)
+
+    def _swapper(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def watched(t1: torch.Tensor, t2: torch.Tensor) -> Any:
+            self._note("swap_tensors", t1, "data", t2)
+            self._note("swap_tensors", t2, "data", t1)
+            return original(t1, t2)
+
+        return watched
+
+    def _note_set(self, tensor: torch.Tensor) -> None:
+        self._note("set_", tensor, "data", tensor)
+
+    def _note(self, kind: str, owner: Any, key: str, value: Any) -> None:
+        try:
+            storage = storage_of(value) if isinstance(value, torch.Tensor) else None
+            number = self._weak.add(storage) if storage is not None else 0
+            parameter = isinstance(value, torch.nn.Parameter)
+            chain = raw_sites(sys._getframe(2), _DEPTH)
+            self.events.append(
+                Event(kind, id(owner), type(owner).__qualname__, key, number, id(value), parameter, chain)
+            )
+        except Exception:  # a guest in the host's reload: what cannot be noted is counted, never raised
+            self.lost += 1
+
+
+def _watchable(cls: type) -> bool:
+    """Classes written in Python by the host whose ``__setattr__`` may be replaced and is worth it."""
+    package = (cls.__module__ or "").partition(".")[0] if isinstance(cls.__module__, str) else ""
+    if issubclass(cls, (torch.nn.Module, torch.Tensor)) or package in ("torch", "builtins", *sys.stdlib_module_names):
+        return False
+    frozen = getattr(getattr(cls, "__dataclass_params__", None), "frozen", False)
+    heap_type = bool(cls.__flags__ & (1 << 9))
+    return heap_type and not frozen and not issubclass(cls, tuple)
+
+
+@contextlib.contextmanager
+def _patched(
+    target: Any, name: str, wrap: Callable[[Any], Any], *, inherited: bool = False
+) -> Iterator[None]:
+    """Replace ``target.name`` by ``wrap(original)``; afterwards it is the same object in the same place, or absent again."""
+    own = vars(target).get(name)
+    original = own if own is not None or not inherited else _inherited(target, name)
+    try:
+        setattr(target, name, wrap(original))
+    except (AttributeError, TypeError):  # a metaclass that forbids it: this class goes unwatched
+        yield
+        return
+    try:
+        yield
+    finally:
+        if own is not None:
+            setattr(target, name, own)
+        else:
+            delattr(target, name)
+
+
+def _inherited(cls: type, name: str) -> Any:
+    """The attribute as its class holds it: unbound, descriptors unread."""
+    return next(vars(parent)[name] for parent in cls.__mro__ if name in vars(parent))
