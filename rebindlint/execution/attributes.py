@@ -85,7 +85,7 @@ def as_tensor(m: Interpreter, value: Value) -> Tensor | None:
         obj, name = value.home
         if obj.attributes.get(name) is value:
             obj.attributes[name] = tensor
-            obj.initial.add(name)
+            obj.initial[name] = (tensor.dtype, tensor.shape)
             if obj.is_module and tensor.is_parameter:
                 obj.registered.add(name)
     return tensor

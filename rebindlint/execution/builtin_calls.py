@@ -126,7 +126,12 @@ def _is_instance(m: Interpreter, value: Value, kind: Value, node: ast.AST) -> bo
         return last in ("dict", "Mapping")
     if isinstance(value, Obj) and isinstance(kind, ClassValue):
         return _object_is(m, value, kind, node)
-    return bool(m.ask(f"isinstance({label_of(value)},{label})", node))
+    answer = bool(m.ask(f"isinstance({label_of(value)},{label})", node))
+    if answer and isinstance(value, Unknown) and isinstance(kind, ClassValue):
+        obj = attributes.as_object(m, value)
+        if obj is not None and obj.cls is None:
+            obj.cls, obj.is_module = kind.info, m.index.is_module(kind.info)
+    return answer
 
 
 def _object_is(m: Interpreter, value: Obj, kind: ClassValue, node: ast.AST) -> bool:

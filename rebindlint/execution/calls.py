@@ -170,9 +170,18 @@ def _skips(m: Interpreter, function: Function, info: FunctionInfo, args: list[Va
         return NOTHING  # only a bound of the receiver's class is known; each class's own hook is a root of its own
     if isinstance(info.node, ast.Lambda):
         return None
-    if any(name in ("abstractmethod", "overload") for name in info.decorators):
+    if any(name in ("abstractmethod", "overload") for name in info.decorators) or _is_abstract(info):
         return _by_annotation(m, info, Unknown(f"{info.qualified}({','.join(label_of(a) for a in args[1:])})"), args, keywords)
     return None
+
+
+def _is_abstract(info: FunctionInfo) -> bool:
+    """Nothing but ``raise NotImplementedError``: some subclass does the work."""
+    body = [n for n in getattr(info.node, "body", []) if not (isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant))]
+    if len(body) != 1 or not isinstance(body[0], ast.Raise) or body[0].exc is None:
+        return False
+    raised = body[0].exc.func if isinstance(body[0].exc, ast.Call) else body[0].exc
+    return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
 
 
 def _cache_key(info: FunctionInfo, args: list[Value], keywords: dict[str, Value]) -> Hashable | None:

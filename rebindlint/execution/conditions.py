@@ -25,7 +25,7 @@ from rebindlint.execution.values import (
     label_of,
 )
 
-__all__ = ["compare", "is_true", "truth"]
+__all__ = ["assume", "compare", "is_true", "truth"]
 
 
 def truth(m: Interpreter, node: ast.expr, env: Env) -> bool:
@@ -46,6 +46,33 @@ def truth(m: Interpreter, node: ast.expr, env: Env) -> bool:
             left = right
         return True
     return is_true(m, evaluate(m, node, env), node)
+
+
+def assume(m: Interpreter, test: ast.expr, env: Env, wanted: bool) -> bool:
+    """The truth of a condition that code insists on: what nothing decides is taken as wanted, and no arm is opened for it."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return not assume(m, test.operand, env, not wanted)
+    if isinstance(test, ast.BoolOp):
+        if isinstance(test.op, ast.And) == wanted:
+            return wanted if all(assume(m, value, env, wanted) == wanted for value in test.values) else not wanted
+        return any(assume(m, value, env, wanted) == wanted for value in test.values) == wanted
+    negative = isinstance(test, ast.Compare) and len(test.ops) == 1 and (
+        isinstance(test.ops[0], ast.NotEq | ast.NotIn)
+        or (isinstance(test.ops[0], ast.Is) and _is_none_node(test.comparators[0]))
+        or (isinstance(test.ops[0], ast.IsNot) and not _is_none_node(test.comparators[0]))
+    )
+    before = len(m.oracle.asked)
+    default, m.oracle.default = m.oracle.default, int(wanted != negative)
+    try:
+        answer = truth(m, test, env)
+    finally:
+        m.oracle.default = default
+    m.oracle.fixed.update(key for key, _ in m.oracle.asked[before:])
+    return answer
+
+
+def _is_none_node(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def is_true(m: Interpreter, value: Value, node: ast.AST) -> bool:

@@ -74,7 +74,7 @@ def attribute(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
             value.home = (obj, name)
     tensor = value if isinstance(value, Tensor) else None
     if tensor is not None:
-        obj.initial.add(name)
+        obj.initial[name] = (tensor.dtype, tensor.shape)
         tensor.home = tensor.home or f"{obj.label}.{name}"
         if obj.is_module and tensor.is_parameter:
             obj.registered.add(name)
@@ -303,7 +303,7 @@ def before_write(m: Interpreter, obj: Obj, name: str) -> Value | None:
     writes = [w for w in _all_writes(m, obj.cls, name) if w.function.name in ("__init__", "__post_init__", "create_weights")]
     tensorish = [w for w in writes if w.value is not None and not (isinstance(w.value, ast.Constant) and w.value.value is None)]
     if tensorish:
-        obj.initial.add(name)
+        obj.initial[name] = ("", 0)
     return None
 
 

@@ -12,12 +12,13 @@ __all__ = ["Explorer", "Oracle"]
 
 
 class Oracle:
-    def __init__(self, plan: dict[Hashable, int], default: int) -> None:
+    def __init__(self, plan: dict[Hashable, int], default: int, avoid: frozenset[tuple[Hashable, int]] | set[tuple[Hashable, int]] = frozenset()) -> None:
         self.plan = plan
         self.default = default
         self.answers: dict[Hashable, int] = {}
         self.asked: list[tuple[Hashable, int]] = []  # in order, with the number of options
         self.fixed: set[Hashable] = set()  # answers that must not be flipped
+        self._avoid = avoid  # answers after which the first run raised
         self._at: dict[Hashable, int] = {}  # first answer at a place in the source
         self._equal: dict[str, str] = {}  # label -> the one constant it equals
         self._unequal: set[tuple[str, str]] = set()
@@ -35,6 +36,8 @@ class Oracle:
         else:
             answer = self.default if default is None else default
         answer = min(answer, options - 1)
+        if key not in self.plan and (key, answer) in self._avoid:
+            answer = next((i for i in range(options) if (key, i) not in self._avoid), answer)
         self.answers[key] = answer
         self._at.setdefault(place, answer)
         self.asked.append((key, options))
@@ -70,17 +73,35 @@ class Explorer:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.executions = 0
+        self.failures = 0
+        self.avoid: set[tuple[Hashable, int]] = set()
         self.exhausted = False
         self._todo: list[tuple[dict[Hashable, int], int]] = [({}, 0), ({}, 1)]
         self._taken: set[tuple[Hashable, int]] = set()
 
     def plans(self) -> Iterator[tuple[dict[Hashable, int], int]]:
         while self._todo:
-            if self.executions >= self.limit:
+            if self.executions - self.failures >= self.limit or self.failures >= 2 * self.limit:
                 self.exhausted = True
                 return
             self.executions += 1
             yield self._todo.pop(0)
+
+    def backtrack(self, oracle: Oracle, default: int) -> None:
+        """The first run raised: the last answer was not to be had, so the same plan is tried with another."""
+        self.failures += 1
+        for position in range(len(oracle.asked) - 1, -1, -1):
+            key, options = oracle.asked[position]
+            taken = oracle.answers[key]
+            self.avoid.add((key, taken))
+            for other in range(options):
+                if (key, other) not in self.avoid:
+                    prefix = {k: oracle.answers[k] for k, _ in oracle.asked[:position]}
+                    self._taken.add((key, other))
+                    self._todo.insert(0, ({**prefix, key: other}, default))
+                    return
+            if position < len(oracle.asked) - 6:
+                return
 
     def record(self, oracle: Oracle, default: int) -> None:
         prefix: dict[Hashable, int] = {}

@@ -86,13 +86,18 @@ def execute_hook(index: Index, hook: Hook, protocols: tuple[Protocol, ...]) -> E
     over_budget = False
     unresolved: dict[str, int] = {}
     for plan, default in explorer.plans():
-        oracle = Oracle(plan, default)
+        oracle = Oracle(plan, default, explorer.avoid)
         outcome = execute_twice(index, hook, oracle, protocols[0])
-        explorer.record(oracle, default)
+        if outcome.captured is None and not outcome.over_budget:
+            explorer.backtrack(oracle, default)
+        else:
+            explorer.record(oracle, default)
         over_budget = over_budget or outcome.over_budget
         for name, count in outcome.interpreter.unresolved.items():
             unresolved[name] = unresolved.get(name, 0) + count
         found = list(compare(outcome, hook, readers))
+        if outcome.refused:
+            found += compare(execute_twice(index, hook, Oracle(dict(oracle.answers), default), protocols[0], restored=True), hook, readers)
         if found or outcome.refused:
             for protocol in protocols[1:]:
                 found += compare(execute_twice(index, hook, Oracle(dict(oracle.answers), default), protocol), hook, readers)

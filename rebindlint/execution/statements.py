@@ -61,8 +61,18 @@ def _if(m: Interpreter, node: ast.If, env: Env) -> None:
     if _is_type_checking(node.test):
         execute(m, node.orelse, env)
         return
-    taken = m.decided(node.test, conditions.truth(m, node.test, env))
+    wanted = False if _raises(node.body) else True if _raises(node.orelse) else None
+    if wanted is None:
+        taken = conditions.truth(m, node.test, env)
+    else:
+        taken = conditions.assume(m, node.test, env, wanted)
+    m.decided(node.test, taken)
     execute(m, node.body if taken else node.orelse, env)
+
+
+def _raises(body: list[ast.stmt]) -> bool:
+    """An arm that refuses: the hook has got past it in the first run, or there is nothing to capture."""
+    return bool(body) and isinstance(body[-1], ast.Raise) and not any(isinstance(node, ast.Return) for node in body)
 
 
 def _is_type_checking(test: ast.expr) -> bool:
@@ -135,24 +145,8 @@ def _only_imports(body: list[ast.stmt]) -> bool:
 
 
 def _assert(m: Interpreter, node: ast.Assert, env: Env) -> None:
-    """What is asserted is assumed; evaluating it may narrow types, and never opens an arm of its own."""
-    _assume(m, node.test, env)
-
-
-def _assume(m: Interpreter, test: ast.expr, env: Env) -> None:
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        for value in test.values:
-            _assume(m, value, env)
-        return
-    before = len(m.oracle.asked)
-    default, m.oracle.default = m.oracle.default, 1
-    try:
-        answer = conditions.truth(m, test, env)
-    finally:
-        m.oracle.default = default
-    for key, _ in m.oracle.asked[before:]:
-        m.oracle.fixed.add(key)
-    if not answer and len(m.oracle.asked) == before:
+    """What is asserted is assumed; evaluating it may narrow types."""
+    if not conditions.assume(m, node.test, env, True):
         raise Raised("assertion")
 
 

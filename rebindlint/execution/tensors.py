@@ -43,6 +43,8 @@ def attribute(m: Interpreter, tensor: Tensor, name: str, node: ast.AST) -> Value
         return Const(False)
     if name in ("T", "mT", "H", "mH"):
         return view(m, tensor, name, (), strided=True)
+    if name in ("ndim", "nbytes", "itemsize"):
+        return Unknown(f"shape{tensor.shape}.dim" if name == "ndim" else f"dtype {tensor.dtype} shape{tensor.shape}.{name}")
     if name in table.HOST_ATTRIBUTES:
         return Unknown(f"tensor.{name}")
     if name == "__dict__":
@@ -182,8 +184,10 @@ def _host(m: Interpreter, tensor: Tensor, name: str, every: list[Value]) -> Valu
         return Unknown(f"stride{tensor.shape}{'s' if tensor.strided else ''}[{inner}]")
     if name == "data_ptr":
         return Unknown(f"ptr{tensor.storage.number}")
-    if name in ("dim", "ndimension", "numel", "nelement"):
-        return Unknown(f"shape{tensor.shape}.{name}")
+    if name in ("dim", "ndimension"):
+        return Unknown(f"shape{tensor.shape}.dim")
+    if name in ("numel", "nelement"):
+        return Unknown(f"shape{tensor.shape}.numel")
     return Unknown(f"{tensor.home or 'tensor'}.{name}({inner})" if is_stable(inner) else f"tensor.{name}")
 
 

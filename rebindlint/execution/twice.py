@@ -38,7 +38,7 @@ class Outcome:
     first_conditions: list[tuple[Hashable, bool, ast.AST, object]] | None = None
 
 
-def execute_twice(index: Index, hook: Hook, oracle: Oracle, protocol: Protocol) -> Outcome:
+def execute_twice(index: Index, hook: Hook, oracle: Oracle, protocol: Protocol, *, restored: bool = False) -> Outcome:
     """Load, run, capture, reload, run. Cells are compared by the caller."""
     m = Interpreter(index, oracle)
     receiver, arguments = _objects(m, hook)
@@ -61,7 +61,7 @@ def execute_twice(index: Index, hook: Hook, oracle: Oracle, protocol: Protocol) 
     outcome.first_sites, outcome.first_moved, outcome.first_conditions = m.sites, m.moved, list(m.conditions)
     oracle.recording = False
     m.run, m.sites, m.moved, m.copies, m.conditions, m.steps = 2, {}, {}, {}, [], 0
-    restore = _reload(m, hook, roots, outcome.captured, protocol)
+    restore = _reload(m, hook, roots, outcome.captured, protocol, restored)
     try:
         _run(m, 2, hook, receiver, arguments)
     except Raised:
@@ -139,7 +139,6 @@ def _load(m: Interpreter, hook: Hook, receiver: Value | None, arguments: dict[st
 def _mark_loaded(m: Interpreter, obj: Obj) -> None:
     for name, value in obj.attributes.items():
         if isinstance(value, Tensor):
-            obj.initial.add(name)
             label = f"{obj.label}.{name}"
             value.home = label
             storage = value.storage
@@ -147,6 +146,7 @@ def _mark_loaded(m: Interpreter, obj: Obj) -> None:
             if name in obj.registered:
                 storage.content, storage.epochs, storage.weight = m.terms.of("weight", label), 1, label
                 value.shape = m.terms.of("shape", label)
+            obj.initial[name] = (value.dtype, value.shape)
 
 
 def _run(m: Interpreter, number: int, hook: Hook, receiver: Value | None, arguments: dict[str, Value]) -> None:
@@ -190,7 +190,7 @@ class _Restore:
                 obj.registered.add(name)
 
 
-def _reload(m: Interpreter, hook: Hook, roots: list[tuple[str, Value]], captured: list[Captured], protocol: Protocol) -> _Restore:
+def _reload(m: Interpreter, hook: Hook, roots: list[tuple[str, Value]], captured: list[Captured], protocol: Protocol, restored: bool) -> _Restore:
     modules = _modules(captured, roots)
     live = protocol is not Protocol.LAYERWISE or hook.from_loading or _hooks_itself(hook, roots)
     restore = _Restore([])
@@ -199,7 +199,7 @@ def _reload(m: Interpreter, hook: Hook, roots: list[tuple[str, Value]], captured
             _refresh(m, storage)
     for obj in modules:
         if live:
-            _load_into_live(m, obj)
+            _load_into_live(m, obj, restored=restored)
         else:
             restore.remembered.append((obj, _put_fresh(m, obj)))
     return restore
@@ -223,34 +223,44 @@ def _refresh(m: Interpreter, storage: Storage) -> None:
     storage.content, storage.epochs = m.terms.of("weight", storage.weight), SECOND
 
 
-def _load_into_live(m: Interpreter, obj: Obj) -> None:
-    """Loaders write into the parameter that stands under the checkpoint's name now; a deleted one is created again."""
+def _load_into_live(m: Interpreter, obj: Obj, *, restored: bool) -> None:
+    """Loaders write into the parameter that stands under the checkpoint's name now; a deleted one is created again.
+
+    ``restored``: the framework gives them the checkpoint's dtype and shape back before it loads, as it must where a hook
+    insists on these.
+    """
     for name in sorted(obj.initial):
         value = obj.attributes.get(name)
         label = f"{obj.label}.{name}"
         if isinstance(value, Tensor):
             if name in obj.registered and value.is_parameter or value.storage.weight:
                 value.storage.content, value.storage.epochs = m.terms.of("weight", label), SECOND
-                if value.path:
-                    value.path = 0
+                value.path = 0
+                if restored and obj.initial[name][0]:
+                    value.dtype, value.shape = obj.initial[name]
         elif value is DELETED:
-            obj.attributes[name] = m.weight(label, is_parameter=True)
+            obj.attributes[name] = _checkpoint_tensor(m, obj, name)
             obj.registered.add(name)
+
+
+def _checkpoint_tensor(m: Interpreter, obj: Obj, name: str) -> Tensor:
+    tensor = m.weight(f"{obj.label}.{name}", is_parameter=True)
+    if obj.initial[name][0]:
+        tensor.dtype, tensor.shape = obj.initial[name]
+    return tensor
 
 
 def _put_fresh(m: Interpreter, obj: Obj) -> dict[str, Tensor]:
     """Checkpoint-shaped tensors stand in for the remembered ones while the hook runs again."""
     remembered = {name: v for name in sorted(obj.registered) if isinstance(v := obj.attributes.get(name), Tensor)}
-    for name in obj.registered - obj.initial:
+    for name in obj.registered - obj.initial.keys():
         obj.attributes[name] = DELETED
         obj.absent.add(name)
         obj.registered.discard(name)
     for name in sorted(obj.initial):
         old = obj.attributes.get(name)
         if name in remembered or old is DELETED:
-            first = m.named.get(f"{obj.label}.{name}")
-            fresh = m.weight(f"{obj.label}.{name}", is_parameter=True, dtype=first.dtype if isinstance(first, Tensor) and first.storage.born == 0 else "")
-            obj.attributes[name] = fresh
+            obj.attributes[name] = _checkpoint_tensor(m, obj, name)
             obj.registered.add(name)
     if _FLAG in obj.attributes:
         obj.attributes[_FLAG] = DELETED

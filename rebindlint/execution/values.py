@@ -135,7 +135,7 @@ class Obj(Value):
         self.born = born
         self.attributes: dict[str, Value] = {}
         self.registered: set[str] = set()
-        self.initial: set[str] = set()  # bound before the hook ran for the first time
+        self.initial: dict[str, tuple[str, int]] = {}  # bound before the hook ran for the first time: dtype and shape
         self.absent: set[str] = set()  # known not to exist until bound
 
 

@@ -59,7 +59,7 @@ def find_hooks(index: Index, extra: Iterable[str] = ()) -> tuple[Hook, ...]:
     for info in _methods_named(index, names):
         if info.name in POST_LOAD or info.name in extra or (info.module.name, info.qualified) in explicit:
             found[id(info.node)] = Hook(info, info.owner)
-    for info in _reached_from_loading(index):
+    for info in _reached_from_loading(index, [hook.function for hook in found.values()]):
         found.setdefault(id(info.node), Hook(info, info.owner, from_loading=True))
     hooks = [hook for hook in found.values() if not _is_empty(hook.function)]
     return tuple(sorted(hooks, key=lambda h: (h.function.module.shown, h.function.node.lineno)))
@@ -79,12 +79,12 @@ def _methods_named(index: Index, names: set[str]) -> Iterator[FunctionInfo]:
                     yield cls.methods[name]
 
 
-def _reached_from_loading(index: Index) -> list[FunctionInfo]:
+def _reached_from_loading(index: Index, hooks: list[FunctionInfo]) -> list[FunctionInfo]:
     """Methods that ``load_weights`` calls by name to finish what it loaded, transitively.
 
     Judged by the text of the loading functions: parsing every model of a tree for this would cost more than all hooks.
     """
-    wanted: set[str] = set()
+    wanted = _called_names(hook.node for hook in hooks)
     for source in index.sources.values():
         raw = index.bytes.get(source.shown, b"")
         if _LOADER.search(raw) and _CALL.search(raw):

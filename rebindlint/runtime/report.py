@@ -1,0 +1,91 @@
+"""The outcome of one verification, as values, as JSON and as text. Needs no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rebindlint.model import Severity
+from rebindlint.runtime.findings import Comparison, Finding
+
+__all__ = ["Report"]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """``ok`` when no finding is an error. ``comparisons`` are all that were made, also those that came out equal.
+
+    ``notes`` say in words what was not done (a container left out of the census, no fresh load to compare with).
+    """
+
+    findings: tuple[Finding, ...]
+    comparisons: tuple[Comparison, ...] = ()
+    notes: tuple[str, ...] = ()
+    kind: str = ""  # of the capture, in words
+    operators: int = 0
+    storages: int = 0  # held by the captured step
+    device: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return not any(finding.severity is Severity.ERROR for finding in self.findings)
+
+    @property
+    def exit_code(self) -> int:
+        """0 when nothing but notes was found, else 1."""
+        return int(any(finding.severity is not Severity.NOTE for finding in self.findings))
+
+    def with_code(self, code: str) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.code == code)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """One object a finding, as in the static half's JSON report."""
+        return [finding.to_json() for finding in self.findings]
+
+    def text(self, *, verbose: bool = False) -> str:
+        """For people. Notes are one line each unless ``verbose``."""
+        return "\n".join(self._lines(verbose))
+
+    def _lines(self, verbose: bool) -> Iterator[str]:
+        for finding in self.findings:
+            if finding.severity is Severity.NOTE and not verbose:
+                yield f"{finding.code} {finding.name}: {finding.message}"
+                continue
+            yield from _finding_lines(finding)
+            yield ""
+        if self.kind:
+            yield f"captured: {self.operators} operators ({self.kind}) holding {self.storages} storages on {self.device}"
+        for comparison in self.comparisons:
+            yield f"compared: {comparison}"
+        for note in self.notes:
+            yield f"note: {note}"
+        yield self._summary()
+
+    def _summary(self) -> str:
+        counts = {s: sum(f.severity is s for f in self.findings) for s in Severity}
+        parts = [f"{count} {s.value}{'s' if count != 1 else ''}" for s, count in counts.items() if count]
+        return f"Found {', '.join(parts)}." if parts else "Nothing found: the reload is safe for the captured step."
+
+
+def _finding_lines(finding: Finding) -> Iterator[str]:
+    yield f"{finding.code} {finding.severity.value}: {finding.message}"
+    place = finding.place
+    yield f"  --> {place.filename}:{place.row}:{place.column}"
+    if place.text:
+        yield f"   |  {place.text}"
+    facts: list[tuple[str, object]] = [
+        ("module", finding.module),
+        ("also", ", ".join(finding.also)),
+        (f"{finding.reader.access} by" if finding.reader else "", finding.reader),
+        ("rebound at", " <- ".join(f"{site} {site.function}" for site in finding.rebound)),
+        ("old storage", finding.old),
+        ("new storage", finding.new),
+        ("compared", finding.compared),
+        *(("evidence", line) for line in finding.evidence),
+        ("reload", finding.protocol.value),
+        ("see", f"rebindlint explain {finding.code}" + (f", {', '.join(finding.static_rules)}" if finding.static_rules else "")),
+    ]  # fmt: skip
+    for label, value in facts:
+        if value:
+            yield f"   = {label}: {value}"
