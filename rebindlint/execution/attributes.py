@@ -71,6 +71,10 @@ def as_tensor(m: Interpreter, value: Value) -> Tensor | None:
         return None
     if value.tensor is not None:
         return value.tensor
+    if value.made_from is not None:
+        operation, operands = value.made_from
+        value.tensor = m.fresh(operation, [as_tensor(m, o) or o if isinstance(o, Unknown) and (o.home or o.made_from) else o for o in operands])
+        return value.tensor
     known = m.named.get(value.label)
     if isinstance(known, Tensor):
         tensor = known
@@ -83,9 +87,9 @@ def as_tensor(m: Interpreter, value: Value) -> Tensor | None:
     value.tensor = tensor
     if value.home is not None:
         obj, name = value.home
+        obj.initial.setdefault(name, (tensor.dtype, tensor.shape))
         if obj.attributes.get(name) is value:
             obj.attributes[name] = tensor
-            obj.initial[name] = (tensor.dtype, tensor.shape)
             if obj.is_module and tensor.is_parameter:
                 obj.registered.add(name)
     return tensor
@@ -151,6 +155,11 @@ def read(m: Interpreter, value: Value, name: str, node: ast.AST) -> Value:
 def _read_object(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
     found = obj.attributes.get(name)
     if found is DELETED:
+        if m.run == 1 or (id(obj), name) in m.revived:
+            # the first run did not fail there, so something bound it again where we could not look
+            m.revived.add((id(obj), name))
+            obj.attributes[name] = found = Unknown(f"{obj.label}.{name}'", (obj, name))
+            return found
         raise Raised(f"no attribute {name}")
     if found is not None:
         return found
@@ -366,6 +375,8 @@ def _write_object(m: Interpreter, obj: Obj, name: str, value: Value, binding: Bi
     if old is None and name not in obj.absent:
         old = initial.before_write(m, obj, name)
     obj.absent.discard(name)
+    if obj.is_module and isinstance(old, Unknown) and old.home is not None and maybe_tensor(value) is not None:
+        old = as_tensor(m, old)  # what gives way to a tensor was one
     tensor = maybe_tensor(value)
     if tensor is not None and tensor.is_parameter and binding is Binding.ATTRIBUTE:
         binding = Binding.PARAMETER
@@ -421,6 +432,9 @@ def delete(m: Interpreter, target: Value, name: str) -> None:
     if not isinstance(target, Obj):
         return
     old = target.attributes.get(name)
+    if (old is DELETED or name in target.absent) and (m.run == 1 or (id(target), name) in m.revived):
+        m.revived.add((id(target), name))
+        return
     if old is DELETED or name in target.absent:
         raise Raised(f"no attribute {name}")
     if old is None:

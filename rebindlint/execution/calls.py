@@ -6,7 +6,8 @@ import ast
 from collections.abc import Hashable
 
 from rebindlint.execution import attributes, builtin_calls, initial, tensors
-from rebindlint.execution.interpreter import MAX_DEPTH, Frame, Interpreter, Returned
+from rebindlint.execution.interpreter import MAX_DEPTH, Frame, Interpreter, Raised, Returned
+from rebindlint.execution.oracle import FAR
 from rebindlint.execution.values import (
     NOTHING,
     BoundMethod,
@@ -150,10 +151,16 @@ def enter(m: Interpreter, function: Function, args: list[Value], keywords: dict[
     frame = Frame(info, env, node if not m.frames else info.node, transparent, classify(info) if transparent else None, frozenset(keywords))
     _bind_parameters(m, info, env, args, keywords, frame)
     m.frames.append(frame)
+    rank, m.oracle.rank = m.oracle.rank, len(m.frames) + (0 if info.binds else FAR)
     try:
         value = _run(m, info, env)
+    except Raised:
+        if not m.tolerant or len(m.frames) < 2 or m.run != 1:
+            raise
+        value = Unknown(f"{info.qualified}@{m.place(node)}")
     finally:
         m.frames.pop()
+        m.oracle.rank = rank
     if isinstance(value, Unknown) and value.tensor is None and not isinstance(info.node, ast.Lambda) and info.node.returns is not None:
         value = _by_annotation(m, info, value, args, keywords)
     if cache is not None:
@@ -176,12 +183,9 @@ def _skips(m: Interpreter, function: Function, info: FunctionInfo, args: list[Va
 
 
 def _is_abstract(info: FunctionInfo) -> bool:
-    """Nothing but ``raise NotImplementedError``: some subclass does the work."""
+    """Nothing but a ``raise``: a subclass, or a library that was not imported, does the work."""
     body = [n for n in getattr(info.node, "body", []) if not (isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant))]
-    if len(body) != 1 or not isinstance(body[0], ast.Raise) or body[0].exc is None:
-        return False
-    raised = body[0].exc.func if isinstance(body[0].exc, ast.Call) else body[0].exc
-    return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
+    return len(body) == 1 and isinstance(body[0], ast.Raise)
 
 
 def _cache_key(info: FunctionInfo, args: list[Value], keywords: dict[str, Value]) -> Hashable | None:

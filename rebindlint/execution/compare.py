@@ -9,7 +9,7 @@ from rebindlint.execution.cells import Captured, Edge, owned_storages, walk
 from rebindlint.execution.interpreter import Interpreter, Site
 from rebindlint.execution.places import place_of
 from rebindlint.execution.twice import Outcome
-from rebindlint.execution.values import DELETED, FIRST, SECOND, Const, Obj, Tensor, Value
+from rebindlint.execution.values import DELETED, FIRST, SECOND, Const, DictValue, ListValue, Obj, Tensor, Unknown, Value
 from rebindlint.index.hooks import Hook
 from rebindlint.index.modules import Module
 from rebindlint.index.readers import Readers
@@ -78,37 +78,46 @@ def _current(edge: Edge) -> Value | None:
 
 def _fact(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebinding | None:
     """Which hazard the cell shows: the first edge on its path that leads elsewhere now decides."""
-    for position, edge in enumerate(cell.edges[1:], 1):
-        now = _current(edge)
-        last = position == len(cell.edges) - 1
-        then = cell.tensor if last else None
-        site = m.sites.get((id(edge.holder), edge.key))
-        if not last:
-            if site is not None and (now is None or not _leads_on(now, cell.edges[position + 1])):
-                return _holder_rebuilt(m, outcome, hook, cell, position, site)
-            continue
-        if now is DELETED or now is None or (isinstance(now, Const) and now.value is None):
-            if site is None:
-                return None
-            return _make(m, outcome, hook, cell, site, Hazard.LIFETIME, Binding.RELEASE, None)
-        if isinstance(now, Tensor) and now.storage is not cell.storage:
-            moved = m.moved.get(id(now)) if now is then else None
-            site = moved or site
-            if site is None:
-                return None
-            return _make(m, outcome, hook, cell, site, Hazard.ADDRESS, site.binding, now)
-        if isinstance(now, Tensor):
-            return _stale(m, outcome, hook, cell)
+    for position in range(1, len(cell.edges) - 1):
+        now = _current(cell.edges[position])
+        if now is not cell.edges[position + 1].holder:
+            return _holder_rebuilt(m, outcome, hook, cell, position)
+    edge = cell.last
+    now = _current(edge)
+    site = _nearest(m.sites, cell)
+    if now is DELETED or now is None or (isinstance(now, Const) and now.value is None):
+        return _make(m, outcome, hook, cell, site, Hazard.LIFETIME, Binding.RELEASE, None) if site is not None else None
+    if isinstance(now, Unknown) and now.tensor is not None:
+        now = now.tensor
+    if not isinstance(now, Tensor):
+        return None
+    if now.storage is cell.storage:
+        return _stale(m, outcome, hook, cell)
+    site = (m.moved.get(id(now)) if now is cell.tensor else None) or site
+    return _make(m, outcome, hook, cell, site, Hazard.ADDRESS, site.binding, now) if site is not None else None
+
+
+def _nearest(sites: dict[tuple[int, object], Site], cell: Captured, upto: int | None = None) -> Site | None:
+    """The statement that bound the cell, or the innermost list, tuple or dictionary around it that was bound as a whole."""
+    edges = cell.edges[1:] if upto is None else cell.edges[1 : upto + 1]
+    for edge in reversed(edges):
+        found = sites.get((id(edge.holder), edge.key))
+        if found is not None:
+            return found
+        if isinstance(edge.holder, Obj):
+            return None
     return None
 
 
-def _leads_on(now: Value, edge: Edge) -> bool:
-    return now is edge.holder
-
-
-def _holder_rebuilt(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured, position: int, site: Site) -> Rebinding | None:
-    if site.run != 2:
+def _holder_rebuilt(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured, position: int) -> Rebinding | None:
+    """Something on the way to the cell was built anew: an object with its own tensors, or just a list or dictionary of them."""
+    site = _nearest(m.sites, cell, position)
+    if site is None:
         return None
+    rebuilt = cell.edges[position + 1].holder
+    if isinstance(rebuilt, ListValue | DictValue) and all(isinstance(e.holder, ListValue | DictValue) for e in cell.edges[position + 1 :]):
+        binding = Binding.SLOT if site.binding is Binding.SLOT else Binding.ATTRIBUTE
+        return _make(m, outcome, hook, cell, site, Hazard.ADDRESS, binding, None, upto=position)
     return _make(m, outcome, hook, cell, site, Hazard.LIFETIME, Binding.HOLDER, None, upto=position)
 
 
@@ -116,12 +125,13 @@ def _stale(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebi
     """The cell still shows the captured storage, whose contents the second run did not refresh (or from a stale source)."""
     if not cell.epochs or not cell.storage.epochs & FIRST:
         return None
-    site = (outcome.first_sites or {}).get((id(cell.last.holder), cell.last.key)) or (outcome.first_moved or {}).get(id(cell.tensor))
+    site = _nearest(outcome.first_sites or {}, cell) or (outcome.first_moved or {}).get(id(cell.tensor))
     if site is None:
         return None
     old = site.old
     lost = isinstance(old, Tensor) and old.storage.number in cell.storage.sources and old.storage.number != cell.storage.number
-    return _make(m, outcome, hook, cell, site, Hazard.FRESHNESS, Binding.NONE, cell.tensor, lost=lost, guard=_guard(m, outcome))
+    upto = next((i for i, e in enumerate(cell.edges) if isinstance(e.holder, ListValue | DictValue)), len(cell.edges)) - 1
+    return _make(m, outcome, hook, cell, site, Hazard.FRESHNESS, Binding.NONE, cell.tensor, lost=lost, guard=_guard(m, outcome), upto=upto)
 
 
 def _guard(m: Interpreter, outcome: Outcome) -> tuple[ast.AST, Module] | None:
@@ -154,14 +164,18 @@ def _describe(outcome: Outcome, cell: Captured, upto: int | None = None) -> Cell
 def _make(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured, site: Site, hazard: Hazard, binding: Binding, now: Tensor | None, *,
           upto: int | None = None, lost: bool = False, guard: tuple[ast.AST, Module] | None = None) -> Rebinding:
     described = _describe(outcome, cell, upto)
+    place, chain = place_of(site.module, site.statement), tuple(Frame(f, row, text) for f, row, text in site.chain)
+    if guard is not None and not lost:
+        place = place_of(guard[1], guard[0])
+        chain = (*chain, Frame(site.module.shown, getattr(site.statement, "lineno", 0), f"binds `{described.path}` in the first run only"))
     holder = cell.edges[upto].holder if upto is not None else cell.last.holder
     old = site.old if isinstance(site.old, Tensor) else None
     dialect = site.helper
     same_expression = now is not None and (m.term(now) == cell.content)
     return Rebinding(
         hazard=hazard, binding=binding, cell=described, hook=hook.name, hook_place=place_of(hook.function.module, hook.function.node),
-        statement=place_of(site.module, site.statement), value=_origin(now, m), protocols=frozenset({outcome.protocol}),
-        chain=tuple(Frame(f, row, text) for f, row, text in site.chain), function=site.function, module=site.module.name,
+        statement=place, value=_origin(now, m), protocols=frozenset({outcome.protocol}),
+        chain=chain, function=site.function, module=site.module.name,
         value_is_parameter=isinstance(site.value, Tensor) and site.value.is_parameter,
         weight_dependent=bool(cell.epochs), prefer_copy_passed=site.prefer_copy, source_lost=lost,
         guarded=place_of(guard[1], guard[0]) if guard is not None else None,

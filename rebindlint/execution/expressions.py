@@ -211,7 +211,7 @@ def binary(m: Interpreter, op: ast.operator, left: Value, right: Value) -> Value
     if isinstance(left, Scalar) or isinstance(right, Scalar):
         label = f"({label_of(left)} {name} {label_of(right)})"
         return Scalar(label, m.epochs([left, right]), m.terms.of(name, m.term(left), m.term(right)))
-    return Unknown(f"({label_of(left)} {name} {label_of(right)})")
+    return Unknown(f"({label_of(left)} {name} {label_of(right)})", made_from=(name, [left, right]))
 
 
 def _format(m: Interpreter, node: ast.JoinedStr, env: Env) -> Value:

@@ -7,6 +7,7 @@ read: from the assignments that the class makes to it, with an oracle choosing a
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from rebindlint.execution.interpreter import Interpreter, Raised
@@ -59,13 +60,19 @@ def is_written(m: Interpreter, cls: ClassInfo, name: str) -> bool:
     return any(_before_hooks(write.function) for write in _all_writes(m, cls, name))
 
 
+def _constructs(function: FunctionInfo) -> bool:
+    return function.name in ("__init__", "__post_init__")
+
+
 def _before_hooks(function: FunctionInfo) -> bool:
     return function.name in ("__init__", "__post_init__", "create_weights", "setup")
 
 
 def attribute(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
     """``obj.name`` as it was before the hook; bound on the object so that both runs see the same thing."""
-    if name in obj.absent:
+    if name in obj.absent and m.run == 1:
+        m.revived.add((id(obj), name))
+    elif name in obj.absent and (id(obj), name) not in m.revived:
         raise Raised(f"no attribute {name}")
     value = _initial(m, obj, name, node)
     if obj.attributes.get(name) is None:
@@ -86,8 +93,7 @@ def _initial(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
     if obj.cls is None:
         return Unknown(label, (obj, name))
     writes = [w for w in _all_writes(m, obj.cls, name) if _before_hooks(w.function)]
-    init = [w for w in writes if w.function.name in ("__init__", "__post_init__")]
-    chosen = _choose(m, init or writes, f"{obj.label}:{obj.cls.name}.{name}", node)
+    chosen = _choose(m, writes, f"{obj.label}:{obj.cls.name}.{name}", node)
     if chosen is not None:
         return _evaluate(m, chosen, obj, label)
     annotation = next((b.annotations[name] for b in m.index.mro(obj.cls) if name in b.annotations), None)
@@ -100,8 +106,8 @@ def _initial(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
 def _choose(m: Interpreter, writes: list[InitWrite], key: str, node: ast.AST) -> InitWrite | None:
     """One of the assignments that may be the last: all conditional ones, and the last unconditional."""
     options: list[InitWrite] = []
-    for write in writes:
-        if not write.conditional:
+    for write in sorted(writes, key=lambda w: not _constructs(w.function)):
+        if not write.conditional and _constructs(write.function):
             options = []
         options.append(write)
     seen: dict[str, InitWrite] = {}
@@ -316,7 +322,11 @@ def is_enumeration(m: Interpreter, cls: ClassInfo) -> bool:
 
 def module_value(m: Interpreter, module: Module, assigned: Assigned, name: str) -> Value:
     """The value of a module-level assignment; only literals and plain calls of known functions are evaluated."""
-    return _literal(m, assigned.value, module, f"{module.name}.{name}")
+    label = f"{module.name}.{name}"
+    if isinstance(assigned.value, ast.Constant) and re.search(rf"^[ \t]+global\b[^\n]*\b{re.escape(name)}\b", module.text, re.M):
+        # some function binds it before any hook runs
+        return annotated(m, assigned.annotation, module, label, None, optional=False) if assigned.annotation is not None else Unknown(label)
+    return _literal(m, assigned.value, module, label)
 
 
 def class_value(m: Interpreter, cls: ClassInfo, name: str, node: ast.AST) -> Value:

@@ -110,6 +110,10 @@ class Interpreter:
         self.keep: list[object] = []  # what is looked up by id must stay alive
         self.unresolved: dict[str, int] = {}
         self.hit_depth = False
+        self.passed_over: set[Hashable] = set()  # assertions that failed in the first run, which cannot have failed
+        self.loaded: dict[tuple[int, int], int] = {}  # (content, path) -> term of what a loader wrote through a view
+        self.revived: set[tuple[int, str]] = set()  # attributes that were read in the first run although we saw them deleted
+        self.tolerant = False  # a callee that raises in the first run gives something unknown
 
     # ---- steps and places
 
@@ -162,7 +166,10 @@ class Interpreter:
 
     def term(self, value: Value) -> object:
         if isinstance(value, Tensor):
-            return value.storage.content if not value.path else self.terms.of("view", value.storage.content, value.path)
+            if not value.path:
+                return value.storage.content
+            known = self.loaded.get((value.storage.content, value.path))
+            return known if known is not None else self.terms.of("view", value.storage.content, value.path)
         if isinstance(value, Unknown) and value.tensor is not None:
             return self.term(value.tensor)
         if isinstance(value, Scalar):

@@ -6,9 +6,13 @@ the plan is recorded in order, and ``flips`` gives the plans that take the arms 
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Hashable, Iterator
 
 __all__ = ["Explorer", "Oracle"]
+
+
+FAR = 100  # rank of questions asked where nothing is bound: their arms are taken last, and only some of them
 
 
 class Oracle:
@@ -17,6 +21,8 @@ class Oracle:
         self.default = default
         self.answers: dict[Hashable, int] = {}
         self.asked: list[tuple[Hashable, int]] = []  # in order, with the number of options
+        self.ranks: dict[Hashable, int] = {}  # how far from the hook's own body a question was first asked
+        self.rank = 0
         self.fixed: set[Hashable] = set()  # answers that must not be flipped
         self._avoid = avoid  # answers after which the first run raised
         self._at: dict[Hashable, int] = {}  # first answer at a place in the source
@@ -41,6 +47,7 @@ class Oracle:
         self.answers[key] = answer
         self._at.setdefault(place, answer)
         self.asked.append((key, options))
+        self.ranks[key] = self.rank
         return answer
 
     def assume(self, key: Hashable, answer: int) -> int:
@@ -68,7 +75,7 @@ class Oracle:
 
 
 class Explorer:
-    """Hands out plans until every arm that was seen has been taken once, or the budget is spent."""
+    """Hands out plans until every arm that was seen has been taken once, or the budget is spent; arms near the hook first."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -76,7 +83,8 @@ class Explorer:
         self.failures = 0
         self.avoid: set[tuple[Hashable, int]] = set()
         self.exhausted = False
-        self._todo: list[tuple[dict[Hashable, int], int]] = [({}, 0), ({}, 1)]
+        self._todo: list[tuple[int, int, dict[Hashable, int], int]] = [(-1, 0, {}, 0), (-1, 1, {}, 1)]
+        self._number = 2
         self._taken: set[tuple[Hashable, int]] = set()
 
     def plans(self) -> Iterator[tuple[dict[Hashable, int], int]]:
@@ -84,8 +92,15 @@ class Explorer:
             if self.executions - self.failures >= self.limit or self.failures >= 2 * self.limit:
                 self.exhausted = True
                 return
+            if self._todo[0][0] >= FAR and self.executions - self.failures >= self.limit // 3:
+                return
             self.executions += 1
-            yield self._todo.pop(0)
+            _, _, plan, default = heapq.heappop(self._todo)
+            yield plan, default
+
+    def _push(self, rank: int, plan: dict[Hashable, int], default: int) -> None:
+        self._number += 1
+        heapq.heappush(self._todo, (rank, self._number, plan, default))
 
     def backtrack(self, oracle: Oracle, default: int) -> None:
         """The first run raised: the last answer was not to be had, so the same plan is tried with another."""
@@ -98,7 +113,7 @@ class Explorer:
                 if (key, other) not in self.avoid:
                     prefix = {k: oracle.answers[k] for k, _ in oracle.asked[:position]}
                     self._taken.add((key, other))
-                    self._todo.insert(0, ({**prefix, key: other}, default))
+                    self._push(-1, {**prefix, key: other}, default)
                     return
             if position < len(oracle.asked) - 6:
                 return
@@ -111,5 +126,5 @@ class Explorer:
             for other in range(options):
                 if other != taken and (key, other) not in self._taken and key not in oracle.fixed:
                     self._taken.add((key, other))
-                    self._todo.append(({**prefix, key: other}, default))
+                    self._push(oracle.ranks[key], {**prefix, key: other}, default)
             prefix[key] = taken

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rebindlint.execution.compare import compare
 from rebindlint.execution.oracle import Explorer, Oracle
 from rebindlint.execution.places import place_of
-from rebindlint.execution.twice import execute_twice
+from rebindlint.execution.twice import Outcome, execute_twice
 from rebindlint.index import Hook, Index, find_hooks
 from rebindlint.index.readers import Readers
 from rebindlint.model import Diagnostic, Protocol, Rebinding, Severity
@@ -79,33 +79,72 @@ def _work(number: int) -> Executed:
 
 
 def execute_hook(index: Index, hook: Hook, protocols: tuple[Protocol, ...]) -> Executed:
-    """One hook along every arm that was seen, within the budget."""
-    readers = Readers.of(index)
-    explorer = Explorer(MAX_EXECUTIONS)
-    facts: dict[tuple[object, ...], Rebinding] = {}
-    over_budget = False
-    unresolved: dict[str, int] = {}
-    for plan, default in explorer.plans():
-        oracle = Oracle(plan, default, explorer.avoid)
-        outcome = execute_twice(index, hook, oracle, protocols[0])
-        if outcome.captured is None and not outcome.over_budget:
-            explorer.backtrack(oracle, default)
-        else:
-            explorer.record(oracle, default)
-        over_budget = over_budget or outcome.over_budget
+    """One hook along every arm that was seen, within the budget. Where no path gets through, once more with failing callees passed over."""
+    search = _Search(index, hook, protocols)
+    search.explore()
+    if not search.captures:
+        search.tolerant = True
+        search.explore()
+    return Executed(tuple(search.facts.values()), search.notes(), 1, search.executions, search.unresolved)
+
+
+class _Search:
+    """The executions of one hook and what they found."""
+
+    def __init__(self, index: Index, hook: Hook, protocols: tuple[Protocol, ...]) -> None:
+        self.index, self.hook, self.protocols = index, hook, protocols
+        self.readers = Readers.of(index)
+        self.tolerant = False
+        self.captures = 0
+        self.executions = 0
+        self.spent = ""
+        self.facts: dict[tuple[object, ...], Rebinding] = {}
+        self.unresolved: dict[str, int] = {}
+
+    def explore(self) -> None:
+        explorer = Explorer(MAX_EXECUTIONS)
+        for plan, default in explorer.plans():
+            oracle = Oracle(plan, default, explorer.avoid)
+            outcome = execute_twice(self.index, self.hook, oracle, self.protocols[0], tolerant=self.tolerant)
+            if outcome.captured is None and not outcome.over_budget:
+                explorer.backtrack(oracle, default)
+            else:
+                explorer.record(oracle, default)
+            self._collect(outcome, oracle, default)
+        self.executions += explorer.executions
+        if explorer.exhausted:
+            self.spent = f"after {explorer.executions} paths"
+
+    def _collect(self, outcome: Outcome, oracle: Oracle, default: int) -> None:
+        self.captures += outcome.captured is not None
+        if outcome.over_budget:
+            self.spent = "because a path took too many steps"
         for name, count in outcome.interpreter.unresolved.items():
-            unresolved[name] = unresolved.get(name, 0) + count
-        found = list(compare(outcome, hook, readers))
+            self.unresolved[name] = self.unresolved.get(name, 0) + count
+        found = list(compare(outcome, self.hook, self.readers))
         if outcome.refused:
-            found += compare(execute_twice(index, hook, Oracle(dict(oracle.answers), default), protocols[0], restored=True), hook, readers)
+            found += self._again(oracle, default, self.protocols[0], restored=True)
         if found or outcome.refused:
-            for protocol in protocols[1:]:
-                found += compare(execute_twice(index, hook, Oracle(dict(oracle.answers), default), protocol), hook, readers)
+            for protocol in self.protocols[1:]:
+                found += self._again(oracle, default, protocol)
         for fact in found:
-            known = facts.get(fact.key)
-            facts[fact.key] = fact if known is None else combine(known, fact)
-    notes = (_budget_note(hook, explorer),) if over_budget or explorer.exhausted else ()
-    return Executed(tuple(facts.values()), notes, 1, explorer.executions, unresolved)
+            known = self.facts.get(fact.key)
+            self.facts[fact.key] = fact if known is None else combine(known, fact)
+
+    def _again(self, oracle: Oracle, default: int, protocol: Protocol, *, restored: bool = False) -> list[Rebinding]:
+        """The same path under another protocol."""
+        answers = Oracle(dict(oracle.answers), default)
+        outcome = execute_twice(self.index, self.hook, answers, protocol, restored=restored, tolerant=self.tolerant)
+        return list(compare(outcome, self.hook, self.readers))
+
+    def notes(self) -> tuple[Diagnostic, ...]:
+        """What was not judged: silence about a hook must not mean that its execution gave up."""
+        reason = self.spent or ("" if self.captures else "because no path through it could be followed to its end")
+        if not reason:
+            return ()
+        message = f"the execution of `{self.hook.name}` stopped {reason}: what it did not reach is not judged"
+        place = place_of(self.hook.function.module, self.hook.function.node)
+        return (Diagnostic("RB003", "budget-exhausted", message, Severity.NOTE, place, hook=self.hook.name),)
 
 
 def combine(left: Rebinding, right: Rebinding) -> Rebinding:
@@ -123,14 +162,6 @@ def combine(left: Rebinding, right: Rebinding) -> Rebinding:
         zeroed=left.zeroed and right.zeroed,
         source_lost=left.source_lost or right.source_lost,
         guarded=left.guarded or right.guarded,
-    )
-
-
-def _budget_note(hook: Hook, explorer: Explorer) -> Diagnostic:
-    what = f"after {explorer.executions} paths" if explorer.exhausted else "because a path took too many steps"
-    return Diagnostic(
-        "RB003", "budget-exhausted", f"the execution of `{hook.name}` stopped {what}: what it did not reach is not judged", Severity.NOTE,
-        place_of(hook.function.module, hook.function.node), hook=hook.name,
     )
 
 

@@ -145,9 +145,16 @@ def _only_imports(body: list[ast.stmt]) -> bool:
 
 
 def _assert(m: Interpreter, node: ast.Assert, env: Env) -> None:
-    """What is asserted is assumed; evaluating it may narrow types."""
-    if not conditions.assume(m, node.test, env, True):
-        raise Raised("assertion")
+    """What is asserted is assumed; evaluating it may narrow types.
+
+    The first run did get past it: where our state says otherwise, the state is what is imprecise.
+    """
+    if conditions.assume(m, node.test, env, True):
+        return
+    if m.run == 1:
+        m.passed_over.add(m.place(node))
+    elif m.place(node) not in m.passed_over:
+        raise Raised(f"{env.module.name}:{node.lineno} assert {ast.unparse(node.test)}")
 
 
 def _delete(m: Interpreter, node: ast.Delete, env: Env) -> None:

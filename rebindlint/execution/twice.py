@@ -38,9 +38,10 @@ class Outcome:
     first_conditions: list[tuple[Hashable, bool, ast.AST, object]] | None = None
 
 
-def execute_twice(index: Index, hook: Hook, oracle: Oracle, protocol: Protocol, *, restored: bool = False) -> Outcome:
+def execute_twice(index: Index, hook: Hook, oracle: Oracle, protocol: Protocol, *, restored: bool = False, tolerant: bool = False) -> Outcome:
     """Load, run, capture, reload, run. Cells are compared by the caller."""
     m = Interpreter(index, oracle)
+    m.tolerant = tolerant
     receiver, arguments = _objects(m, hook)
     roots: list[tuple[str, Value]] = [("self", receiver)] if receiver is not None else []
     roots += [(name, value) for name, value in arguments.items() if isinstance(value, Obj)]
@@ -234,8 +235,10 @@ def _load_into_live(m: Interpreter, obj: Obj, *, restored: bool) -> None:
         label = f"{obj.label}.{name}"
         if isinstance(value, Tensor):
             if name in obj.registered and value.is_parameter or value.storage.weight:
-                value.storage.content, value.storage.epochs = m.terms.of("weight", label), SECOND
-                value.path = 0
+                term = m.terms.of("weight", label)
+                content = m.terms.of("loaded", label, value.path) if value.path else term
+                m.loaded[(content, value.path)] = term
+                value.storage.content, value.storage.epochs = content, SECOND
                 if restored and obj.initial[name][0]:
                     value.dtype, value.shape = obj.initial[name]
         elif value is DELETED:

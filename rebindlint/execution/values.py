@@ -105,11 +105,12 @@ class Scalar(Value):
 class Unknown(Value):
     """Something stable: the same label is the same thing in both runs. It turns into a tensor when it is used as one."""
 
-    __slots__ = ("home", "label", "tensor")
+    __slots__ = ("home", "label", "made_from", "tensor")
 
-    def __init__(self, label: str, home: tuple[Obj, str] | None = None) -> None:
+    def __init__(self, label: str, home: tuple[Obj, str] | None = None, made_from: tuple[str, list[Value]] | None = None) -> None:
         self.label = label if len(label) <= 160 else label[:157] + "..."
         self.home = home
+        self.made_from = made_from  # the operation that computes it: a new tensor, should it turn out to be one
         self.tensor: Tensor | None = None
 
 

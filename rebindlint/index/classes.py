@@ -64,6 +64,20 @@ class FunctionInfo:
         )
 
     @cached_property
+    def binds(self) -> bool:
+        """Whether its branches matter to cells: the body binds an attribute or slot, calls something that by its name
+        does, or may return what it was given."""
+        names = {a.arg for a in [*self.node.args.posonlyargs, *self.node.args.args, *self.node.args.kwonlyargs]}
+        return any(
+            (isinstance(node, ast.Return) and isinstance(node.value, ast.Name) and node.value.id in names)
+            or
+(isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del))
+            or (isinstance(node, ast.Call) and _callee_name(node) in _BINDING_CALLS)
+            or (isinstance(node, ast.Call) and bool(_layer_argument(node)))
+            for node in ast.walk(self.node)
+        )
+
+    @cached_property
     def self_name(self) -> str:
         arguments = self.node.args.posonlyargs + self.node.args.args
         return arguments[0].arg if self.owner and arguments and not self.is_static else ""
@@ -75,6 +89,18 @@ class FunctionInfo:
     @cached_property
     def nonlocals(self) -> frozenset[str]:
         return frozenset(n for node in ast.walk(self.node) if isinstance(node, ast.Nonlocal) for n in node.names)
+
+
+_BINDING_CALLS = frozenset({"setattr", "delattr", "register_parameter", "register_buffer", "replace_parameter", "copy_or_rebind_param", "set_", "copy_"})
+
+
+def _callee_name(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id if isinstance(node.func, ast.Name) else ""
+
+
+def _layer_argument(node: ast.Call) -> bool:
+    """The whole layer is handed on, so the callee may bind its attributes."""
+    return any(isinstance(a, ast.Name) and a.id in ("layer", "module", "self") for a in [*node.args, *(k.value for k in node.keywords)])
 
 
 def _own_nodes(node: ast.AST) -> list[ast.AST]:

@@ -15,10 +15,10 @@ import torch
 from rebindlint.model import RebindlintError
 from rebindlint.runtime.compare import tensors_in
 from rebindlint.runtime.operators import flat
-from rebindlint.runtime.recorder import External, Handle, Obstacle, Recorder
+from rebindlint.runtime.recorder import External, NativeObject, Obstacle, Recorder
 from rebindlint.runtime.storages import storage_of
 
-__all__ = ["Capture", "NotReplayable", "Recording", "first_line", "record"]
+__all__ = ["Capture", "NotReplayable", "Recording", "Uncaptured", "first_line", "record"]
 
 
 class NotReplayable(RebindlintError):
@@ -39,7 +39,7 @@ class Capture(ABC):
     def __init__(self, recorder: Recorder, result: Any) -> None:
         self._recorder = recorder
         self.externals: dict[int, External] = recorder.externals
-        self.handles: Sequence[Handle] = tuple(recorder.handles)
+        self.native: Sequence[NativeObject] = tuple(recorder.native)
         self.obstacles: list[Obstacle] = list(recorder.obstacles)
         self.outputs: list[torch.Tensor] = [recorder.hold(tensor) for tensor in tensors_in(result)]
         self.operators: int = recorder.count
@@ -61,6 +61,19 @@ class Capture(ABC):
 def _where(tensor: torch.Tensor) -> tuple[int, int]:
     storage = tensor.untyped_storage()
     return storage.data_ptr(), storage.nbytes()
+
+
+class Uncaptured(Capture):
+    """Stands for a step that could not be captured: it holds nothing and cannot be replayed."""
+
+    kind = "nothing"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(Recorder(keep_operations=False), None)
+        self.reason = reason
+
+    def replay(self) -> None:
+        raise NotReplayable(self.reason)
 
 
 class Recording(Capture):

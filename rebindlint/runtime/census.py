@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import torch
 
-from rebindlint.runtime.edges import Edge, Shape, class_edges, edges_of, shape_of
+from rebindlint.runtime.edges import Edge, Shape, class_edges, edges_of, length_of, shape_of
 from rebindlint.runtime.storages import is_wrapper, storage_of
 
 __all__ = ["Census", "Limits", "TensorRecord", "take_census"]
@@ -163,8 +163,8 @@ class _Walk:
         self.census.parents[id(obj)] = (owner, key)
         if shape is Shape.MODULE:
             module_class = type(obj).__qualname__
-        elif shape in (Shape.DICT, Shape.SEQUENCE, Shape.SET) and len(obj) > self.limits.max_items:
-            self.census.cut.append((path, len(obj)))
+        elif length_of(obj) > self.limits.max_items:
+            self.census.cut.append((path, length_of(obj)))
             return
         self.push(edges_of(shape, obj), obj, path, module_class)
         if shape in (Shape.MODULE, Shape.OBJECT) and type(obj) not in self.classes_read:

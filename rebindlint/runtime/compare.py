@@ -36,6 +36,17 @@ class Outcome:
     nan_fraction: float
     reason: str = ""  # in words, when shapes, dtypes or numbers of tensors differ
 
+    @property
+    def gap(self) -> str:
+        """How far apart, in words."""
+        if self.reason:
+            return self.reason
+        if self.max_difference is None or math.isnan(self.max_difference):
+            return f"{self.nan_fraction:.0%} NaN"
+        return f"largest difference {self.max_difference:.3g}" + (
+            f", {self.nan_fraction:.0%} NaN" if self.nan_fraction else ""
+        )
+
 
 def tensors_in(value: Any) -> list[torch.Tensor]:
     """The tensors of a step's result in a stable order: containers, dataclasses and wrapping tensor subclasses are opened."""

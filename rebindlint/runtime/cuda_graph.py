@@ -38,7 +38,7 @@ class GraphCapture(Capture):
 
 def capture_graph(step: Callable[[], Any], look_inside: Collection[str] = ()) -> GraphCapture:
     """Warm up on a side stream, then capture. Raises NotReplayable when the stream cannot capture the step."""
-    side = torch.cuda.Stream()
+    side: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     side.wait_stream(torch.cuda.current_stream())
     with torch.no_grad(), torch.cuda.stream(side):
         for _ in range(_WARM_UPS):

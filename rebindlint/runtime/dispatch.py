@@ -19,14 +19,17 @@ _ALLOCATORS: Final = ("empty", "empty_strided", "empty_like", "empty_permuted", 
 
 
 def _overloads(names: tuple[str, ...]) -> frozenset[Any]:
-    packets = [getattr(torch.ops.aten, name) for name in names if hasattr(torch.ops.aten, name)]
+    packets: list[Any] = [getattr(torch.ops.aten, name) for name in names if hasattr(torch.ops.aten, name)]
     return frozenset(
-        getattr(packet, overload) for packet in packets for overload in packet.overloads() if not overload.endswith("out")
+        getattr(packet, overload)
+        for packet in packets
+        for overload in packet.overloads()
+        if not overload.endswith("out")
     )
 
 
 _FILLED: Final = _overloads(_ALLOCATORS)
-_SETTERS: Final = frozenset(getattr(torch.ops.aten.set_, overload) for overload in torch.ops.aten.set_.overloads())
+_SETTERS: Final = _overloads(("set_",))
 _INTERESTING: Final = _FILLED | _SETTERS
 
 
@@ -39,7 +42,7 @@ class Junk:
     chain: tuple[RawSite, ...]
 
 
-class ReloadMode(TorchDispatchMode):
+class ReloadMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """``noted_set`` is called with a tensor whose storage was exchanged by ``set_``; it must not raise.
 
     With ``junk`` every floating-point allocation that nobody has written yet is filled with ``0xFF``. That cannot change a
@@ -47,7 +50,7 @@ class ReloadMode(TorchDispatchMode):
     """
 
     def __init__(self, noted_set: Callable[[torch.Tensor], None], *, junk: bool) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.junk: list[Junk] = []
         self._noted_set = noted_set
         self._fill = junk

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import torch
 
-__all__ = ["Edge", "Shape", "class_edges", "edges_of", "shape_of"]
+__all__ = ["Edge", "Shape", "class_edges", "edges_of", "length_of", "shape_of"]
 
 # label to append to the path, kind of the edge, who holds the reference (None: the object itself), under what key, the value
 Edge = tuple[str, str, Any, Any, Any]
@@ -69,7 +69,16 @@ def shape_of(kind: type) -> Shape:
 
 
 def edges_of(shape: Shape, obj: Any) -> Iterator[Edge]:
-    return _READERS[shape](obj)
+    edges: Iterator[Edge] = _READERS[shape](obj)
+    return edges
+
+
+def length_of(container: Any) -> int:
+    """The number of items, read past whatever a subclass overrides; 0 for what is no container."""
+    for kind in (dict, list, tuple, collections.deque, set, frozenset):
+        if isinstance(container, kind):
+            return kind.__len__(container)
+    return 0
 
 
 def _instance_dict(obj: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +43,8 @@ class StorageState:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What was compared within which tolerance, and what came out; ``max_difference`` is None where shapes differ."""
+    """What was compared within which tolerance, and what came out; ``max_difference`` counts finite elements, and is
+    None where shapes differ (NaN where no element is finite)."""
 
     subject: str
     tolerance: str
@@ -52,7 +54,7 @@ class Comparison:
 
     def __str__(self) -> str:
         outcome = "equal" if self.equal else "different"
-        if not self.equal and self.max_difference is not None:
+        if not self.equal and self.max_difference is not None and not math.isnan(self.max_difference):
             outcome += f", largest difference {self.max_difference:.3g}"
         if self.nan_fraction:
             outcome += f", {self.nan_fraction:.0%} NaN"
@@ -185,6 +187,6 @@ def _comparison_json(comparison: Comparison | None) -> dict[str, Any] | None:
         "subject": comparison.subject,
         "tolerance": comparison.tolerance,
         "equal": comparison.equal,
-        "max_difference": gap if gap is None or gap == gap and abs(gap) != float("inf") else str(gap),
+        "max_difference": gap if gap is None or math.isfinite(gap) else None,
         "nan_fraction": comparison.nan_fraction,
     }

@@ -62,7 +62,7 @@ def _has_python_kernel(func: Any) -> bool:
     name = func._schema.name.rpartition("::")[2]
     if func._schema.overload_name:
         name = f"{name}.{func._schema.overload_name}"
-    registered = getattr(torch.library, "_impls", frozenset())
+    registered: set[str] = getattr(torch.library, "_impls", set())
     return any(f"{func.namespace}/{name}/{key}" in registered for key in _KERNEL_KEYS)
 
 

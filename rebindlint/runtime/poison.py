@@ -19,13 +19,13 @@ from rebindlint.runtime.storages import SavedBytes, fill_ones, only_owner, owner
 __all__ = ["may_be_filled", "poisoned", "unowned"]
 
 
-def unowned(capture: Capture, externals: Iterable[External]) -> set[int]:
-    """Numbers of the storages that nothing but the capture keeps; garbage is collected first when that may decide it."""
+def unowned(capture: Capture, externals: Iterable[External], *, collect: bool) -> set[int]:
+    """Numbers of the storages that nothing but the capture keeps; with ``collect`` garbage is collected where it may decide."""
     candidates = list(externals)
     if not candidates or not ownership_is_provable():
         return set()
     found = _counted(capture, candidates)
-    if len(found) < len(candidates):
+    if collect and len(found) < len(candidates):
         gc.collect()  # replaced objects often hang in cycles (layer and kernel hold each other)
         found = _counted(capture, candidates)
     return found

@@ -31,7 +31,7 @@ from rebindlint.runtime.sites import RawSite, raw_sites
 from rebindlint.runtime.snapshot import Layout
 from rebindlint.runtime.storages import alias, is_wrapper, storage_of
 
-__all__ = ["External", "Handle", "Obstacle", "Operation", "Recorder", "Use"]
+__all__ = ["External", "NativeObject", "Obstacle", "Operation", "Recorder", "Use"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +72,12 @@ class External:
 
 
 @dataclass(frozen=True, slots=True)
-class Handle:
-    """A native object that the step passes to an operator (a TorchScript class): its weights are no tensors."""
+class NativeObject:
+    """A TorchScript object that the step passes to an operator: its weights are no tensors, only a replay can judge them."""
 
     operator: str
     argument: str
     site: RawSite | None
-    object: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,17 +102,17 @@ class Operation:
     constant: torch.Tensor | None = None
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records what runs under it. ``keep_operations`` makes the record replayable (and keeps every intermediate alive).
 
     ``look_inside`` names operator namespaces whose kernels are Python although ``torch.library`` does not know them.
     """
 
     def __init__(self, *, keep_operations: bool, look_inside: Collection[str] = ()) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.operations: list[Operation] = []
         self.externals: dict[int, External] = {}
-        self.handles: list[Handle] = []
+        self.native: list[NativeObject] = []
         self.obstacles: list[Obstacle] = []
         self.held: Counter[int] = Counter()  # our aliases by number of the storage
         self.count = 0
@@ -176,11 +175,11 @@ class Recorder(TorchDispatchMode):
     def _inputs(
         self, name: str, facts: OperatorFacts, args: tuple[Any, ...], kwargs: dict[str, Any], site: RawSite | None
     ) -> dict[int, list[tuple[str, torch.Tensor]]]:
-        """Argument and tensor by number of the storage; handles and tensors that cannot be followed are noted."""
+        """Argument and tensor by number of the storage; native objects and tensors that cannot be followed are noted."""
         inputs: dict[int, list[tuple[str, torch.Tensor]]] = {}
         for argument, value in named_arguments(facts, args, kwargs):
             if isinstance(value, torch.ScriptObject):
-                self.handles.append(Handle(name, argument, site, value))
+                self.native.append(NativeObject(name, argument, site))
             elif isinstance(value, torch.Tensor) and not value.is_meta:
                 storage = storage_of(value)
                 if storage is None:

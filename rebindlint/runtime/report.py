@@ -76,7 +76,7 @@ def _finding_lines(finding: Finding) -> Iterator[str]:
         yield f"   |  {place.text}"
     facts: list[tuple[str, object]] = [
         ("module", finding.module),
-        ("also", ", ".join(finding.also)),
+        ("also", ", ".join(path for path in finding.also if path not in finding.message)),
         (f"{finding.reader.access} by" if finding.reader else "", finding.reader),
         ("rebound at", " <- ".join(f"{site} {site.function}" for site in finding.rebound)),
         ("old storage", finding.old),
@@ -84,7 +84,8 @@ def _finding_lines(finding: Finding) -> Iterator[str]:
         ("compared", finding.compared),
         *(("evidence", line) for line in finding.evidence),
         ("reload", finding.protocol.value),
-        ("see", f"rebindlint explain {finding.code}" + (f", {', '.join(finding.static_rules)}" if finding.static_rules else "")),
+        ("see", f"rebindlint explain {finding.code}"),
+        ("static rules", ", ".join(finding.static_rules)),
     ]  # fmt: skip
     for label, value in facts:
         if value:

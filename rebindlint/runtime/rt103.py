@@ -3,7 +3,8 @@
 ## What it does
 
 Reports a native handle that the captured step passes to an operator and that the reload replaced: a tensor of one 64-bit integer that
-holds a pointer, or a TorchScript object such as packed weights.
+holds a pointer (its owner has a ``__del__``, or the number looks like an address). TorchScript objects such as packed weights cannot be told
+apart and are judged by the replay alone (RT102).
 
 ## Why is this bad
 

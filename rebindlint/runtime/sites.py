@@ -19,12 +19,13 @@ from typing import Final
 
 from rebindlint.model import Frame, Place, Position
 
-__all__ = ["RawSite", "Site", "definition_site", "raw_sites", "resolve", "shown"]
+__all__ = ["RawSite", "Site", "definition_site", "entering_frame", "raw_sites", "resolve", "shown"]
 
 RawSite = tuple[CodeType, int]
 
 _HERE: Final = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _HOSTS: Final = (_HERE + "demo.py", "<stdin>")  # the demo plays the host's part
+_MACHINERY: Final = (_HERE + "guard.py", _HERE + "watch.py")
 _FOREIGN: Final = ("contextlib.py", "functools.py")
 
 
@@ -75,14 +76,28 @@ class Site:
         return Frame(self.filename, self.row, f"{self.function}: {self.text}" if self.text else self.function)
 
 
-def raw_sites(frame: FrameType | None, depth: int) -> tuple[RawSite, ...]:
-    """The innermost ``depth`` frames of the host from ``frame`` outwards: neither torch's nor our own."""
+def raw_sites(frame: FrameType | None, depth: int, last: FrameType | None = None) -> tuple[RawSite, ...]:
+    """The innermost ``depth`` frames of the host from ``frame`` outwards, up to ``last``: neither torch's nor our own."""
     found: list[RawSite] = []
     while frame is not None and len(found) < depth:
         if not _is_ours_or_torch(frame.f_code.co_filename):
             found.append((frame.f_code, frame.f_lasti))
+        if frame is last:
+            break
         frame = frame.f_back
     return tuple(found)
+
+
+def entering_frame(frame: FrameType | None) -> FrameType | None:
+    """The frame that entered one of our context managers: the first that is neither contextlib's nor our machinery's.
+
+    The case runner and the demonstration count as hosts here: they enter on the host's behalf.
+    """
+    while frame is not None and (
+        os.path.basename(frame.f_code.co_filename) in _FOREIGN or frame.f_code.co_filename in _MACHINERY
+    ):
+        frame = frame.f_back
+    return frame
 
 
 def shown(filename: str) -> str:

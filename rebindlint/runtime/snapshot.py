@@ -13,11 +13,22 @@ from typing import Any, Final
 import torch
 
 from rebindlint.runtime.census import Census, Limits, TensorRecord, take_census
-from rebindlint.runtime.storages import WeakStorages, digest
+from rebindlint.runtime.storages import WeakStorages, digest, nan_fractions
 
-__all__ = ["DIGEST_LIMIT", "Cell", "Difference", "Layout", "Move", "Snapshot", "Split", "StorageFacts", "difference", "take_snapshot"]
+__all__ = [
+    "VALUE_LIMIT",
+    "Cell",
+    "Difference",
+    "Layout",
+    "Move",
+    "Snapshot",
+    "Split",
+    "StorageFacts",
+    "difference",
+    "take_snapshot",
+]
 
-DIGEST_LIMIT: Final = 1 << 28  # bytes of a tensor up to which its values are hashed
+VALUE_LIMIT: Final = 1 << 28  # bytes of a tensor up to which its values are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +42,9 @@ class Layout:
 
     @classmethod
     def of(cls, tensor: torch.Tensor) -> Layout:
-        return cls(tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
+        return cls(
+            int(tensor.storage_offset()), tuple(map(int, tensor.shape)), tuple(map(int, tensor.stride())), tensor.dtype
+        )
 
     @property
     def span(self) -> tuple[int, int]:
@@ -92,6 +105,7 @@ class Snapshot:
         self.storages: dict[int, StorageFacts] = {}
         self.by_storage: dict[int, list[Cell]] = {}
         self.by_slot: dict[tuple[int, Any], Cell] = {}
+        self.nan: dict[tuple[int, Layout], tuple[float, float]] = {}  # fraction of NaN, and of elements of 0xFF bytes
         self.cut: tuple[tuple[str, int], ...] = ()
         self.weak = WeakStorages()
 
@@ -105,11 +119,11 @@ class Snapshot:
 
 
 def take_snapshot(
-    roots: Mapping[str, object], limits: Limits | None = None, *, digests: bool = False, digest_limit: int = DIGEST_LIMIT
-) -> tuple[Snapshot, dict[type, None]]:
-    """Walk the roots and note what is there; also returns the classes on the way to tensors (to be watched).
+    roots: Mapping[str, object], limits: Limits | None = None, *, values: bool = False, value_limit: int = VALUE_LIMIT
+) -> tuple[Snapshot, Census]:
+    """Walk the roots and note what is there. The census returned beside it holds the tensors: drop it before counting owners.
 
-    With ``digests`` the values of every tensor up to ``digest_limit`` bytes are hashed too.
+    With ``values`` the contents of every tensor up to ``value_limit`` bytes are hashed, and NaN are counted.
     """
     census = take_census(roots, limits)
     snapshot = Snapshot()
@@ -125,10 +139,12 @@ def take_snapshot(
                     number, record.storage.data_ptr(), record.storage.nbytes(), str(record.storage.device)
                 )
             layout = Layout(record.offset, tuple(record.tensor.shape), tuple(record.stride), record.tensor.dtype)
-            if digests and (number, layout) not in hashes:
-                hashes[number, layout] = digest(record.tensor, digest_limit)
+            if values and (number, layout) not in hashes:
+                hashes[number, layout] = digest(record.tensor, value_limit)
+                if hashes[number, layout] is not None and (fractions := nan_fractions(record.tensor)) is not None:
+                    snapshot.nan[number, layout] = fractions
             _add(snapshot, _cell(record, census, layout, hashes.get((number, layout))))
-    return snapshot, census.owners
+    return snapshot, census
 
 
 def _cell(record: TensorRecord, census: Census, layout: Layout, values: str | None) -> Cell:

@@ -24,6 +24,7 @@ __all__ = [
     "digest",
     "fill_ones",
     "is_wrapper",
+    "nan_fractions",
     "only_owner",
     "ownership_is_provable",
     "storage_bytes",
@@ -35,10 +36,16 @@ _ONES_FNUZ: Final = 0x80  # the only NaN of the *fnuz formats, where 0xFF is a f
 _CHUNK: Final = 1 << 22  # elements of a device checksum handled at once
 
 
-@functools.cache
+_wrappers: dict[type, bool] = {}
+
+
 def is_wrapper(kind: type) -> bool:
     """Is this a tensor class that wraps other tensors and has no memory of its own (DTensor, quantized subclasses)?"""
-    return getattr(kind, "__torch_dispatch__", None) is not torch._C._disabled_torch_dispatch_impl
+    known = _wrappers.get(kind)
+    if known is None:
+        known = getattr(kind, "__torch_dispatch__", None) is not torch._C._disabled_torch_dispatch_impl
+        _wrappers[kind] = known
+    return known
 
 
 def storage_of(tensor: torch.Tensor) -> torch.UntypedStorage | None:
@@ -64,7 +71,9 @@ class WeakStorages:
 
     def __init__(self) -> None:
         self._numbers: set[int] = set()
-        self._free = torch.UntypedStorage._free_weak_ref  # torch may be gone before this object at interpreter exit
+        self._free: Any = (
+            torch.UntypedStorage._free_weak_ref
+        )  # torch may be gone before this object at interpreter exit
 
     def add(self, storage: torch.UntypedStorage) -> int:
         number: int = storage._cdata
@@ -77,7 +86,8 @@ class WeakStorages:
         """Has the storage of that number, added before, lost its last owner?"""
         if number not in self._numbers:
             raise KeyError(number)
-        return bool(torch.UntypedStorage._expired(number))  # type: ignore[no-untyped-call]
+        expired: Any = torch.UntypedStorage._expired
+        return bool(expired(number))
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -172,6 +182,21 @@ def digest(tensor: torch.Tensor, limit: int) -> str | None:
         view = (ctypes.c_ubyte * size).from_address(flat.data_ptr())
         return hashlib.blake2b(memoryview(view), digest_size=10).hexdigest()
     return _device_checksum(flat)
+
+
+def nan_fractions(tensor: torch.Tensor) -> tuple[float, float] | None:
+    """Which fraction of the elements is NaN, and which consists of the bytes that `fill_ones` writes; None when there is no NaN."""
+    if not tensor.is_floating_point() or tensor.numel() == 0 or tensor.is_meta:
+        return None
+    try:
+        bad = int(tensor.isnan().sum())
+    except (NotImplementedError, RuntimeError):  # types without arithmetic, such as packed four-bit floats
+        return None
+    if not bad:
+        return None
+    byte = _ONES_FNUZ if "fnuz" in str(tensor.dtype) else _ONES
+    raw = alias(tensor).contiguous().reshape(-1).view(torch.uint8).reshape(tensor.numel(), -1)
+    return bad / tensor.numel(), int((raw == byte).all(dim=1).sum()) / tensor.numel()
 
 
 def _device_checksum(flat: torch.Tensor) -> str:

@@ -15,12 +15,13 @@ import functools
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from types import FrameType
 from typing import Any, Final, NamedTuple
 
 import torch
 
 from rebindlint.runtime.dispatch import ReloadMode
-from rebindlint.runtime.sites import RawSite, raw_sites
+from rebindlint.runtime.sites import RawSite, entering_frame, raw_sites
 from rebindlint.runtime.storages import WeakStorages, storage_of
 
 __all__ = ["Event", "Watch"]
@@ -58,12 +59,14 @@ class Watch:
         self._blame = blame
         self._weak = WeakStorages()
         self._undo = contextlib.ExitStack()
+        self._entered: FrameType | None = None  # call chains end where the reload was entered; only kept while it runs
 
     def __enter__(self) -> Watch:
         if not _ONE_AT_A_TIME.acquire(blocking=False):
             self.refused = "another reload is being watched in this process"
             return self
         self._undo.callback(_ONE_AT_A_TIME.release)
+        self._entered = entering_frame(sys._getframe(1))
         try:
             if self._blame:
                 for patch in self._patches():
@@ -75,6 +78,7 @@ class Watch:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._entered = None  # a frame keeps its variables
         self._undo.close()
 
     def _patches(self) -> Iterator[contextlib.AbstractContextManager[None]]:
@@ -133,7 +137,7 @@ class Watch:
             storage = storage_of(value) if isinstance(value, torch.Tensor) else None
             number = self._weak.add(storage) if storage is not None else 0
             parameter = isinstance(value, torch.nn.Parameter)
-            chain = raw_sites(sys._getframe(2), _DEPTH)
+            chain = raw_sites(sys._getframe(2), _DEPTH, self._entered)
             self.events.append(
                 Event(kind, id(owner), type(owner).__qualname__, key, number, id(value), parameter, chain)
             )
@@ -152,9 +156,7 @@ def _watchable(cls: type) -> bool:
 
 
 @contextlib.contextmanager
-def _patched(
-    target: Any, name: str, wrap: Callable[[Any], Any], *, inherited: bool = False
-) -> Iterator[None]:
+def _patched(target: Any, name: str, wrap: Callable[[Any], Any], *, inherited: bool = False) -> Iterator[None]:
     """Replace ``target.name`` by ``wrap(original)``; afterwards it is the same object in the same place, or absent again."""
     own = vars(target).get(name)
     original = own if own is not None or not inherited else _inherited(target, name)

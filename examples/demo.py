@@ -1,0 +1,203 @@
+"""Lint a released vLLM, fix a copy of it, and prove a fix on real tensors. Run it with `make demo`.
+
+Usage: demo.py [--offline]
+
+The release's Python files are downloaded once into $REBINDLINT_CORPUS (default: rebindlint-corpus in the user's cache folder).
+Without a network, or with --offline, the tiny engine beside this file is linted instead. Nothing but the cache is written to.
+Exit status 0 when every part ran, 2 otherwise.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+EXAMPLES = Path(__file__).resolve().parent
+RELEASE = "vllm==0.25.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """``folder`` holds the package ``package``; ``shown`` are the files whose findings and fixes are printed."""
+
+    title: str
+    folder: Path
+    package: str
+    shown: tuple[str, ...]
+
+
+class DemoError(Exception):
+    """A part could not run; the message is for a person."""
+
+
+def main() -> int:
+    if sys.argv[1:] not in ([], ["--offline"]):
+        print(__doc__)
+        return 2
+    try:
+        with tempfile.TemporaryDirectory(prefix="rebindlint-demo-") as scratch:
+            _run(Path(scratch), offline="--offline" in sys.argv)
+    except DemoError as error:
+        click.echo(f"demo: {error}", err=True)
+        return 2
+    return 0
+
+
+def _run(scratch: Path, *, offline: bool) -> None:
+    bundled = Tree(
+        "the bundled tiny engine", EXAMPLES, "tiny_engine", ("tiny_engine/attention.py", "tiny_engine/quantization.py")
+    )
+    tree = bundled if offline else _released() or bundled
+    _heading(f"1. Lint {tree.title}")
+    _summary(tree)
+    _heading("2. The findings around attention, in full" if tree is not bundled else "2. Two of its files, in full")
+    _echo(_rebindlint(tree.folder, *tree.shown))
+    _heading("3. Fix a copy")
+    fixed = _fixed_copy(tree, scratch / "fixed")
+    for name in tree.shown:
+        _diff(name, tree.folder / name, fixed / name)
+    _heading("4. The proof: hooks run twice on real tensors, a recorded step replayed after the reload")
+    _prove(bundled, scratch / "proof")
+
+
+def _heading(text: str) -> None:
+    click.echo()
+    click.secho(text, bold=True)
+    click.secho("=" * len(text), bold=True)
+
+
+def _echo(text: str) -> None:
+    click.echo(text.rstrip("\n"))
+
+
+# The trees
+
+
+def _released() -> Tree | None:
+    """The released vLLM, or None (with the reason printed) when it cannot be had."""
+    default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "rebindlint-corpus"
+    corpus = Path(os.environ.get("REBINDLINT_CORPUS", default))
+    folder = corpus / RELEASE.replace("==", "-")
+    if not (folder / ".complete").exists():
+        click.echo(f"Downloading the wheel of {RELEASE} (several hundred megabytes, once) for its Python files ...")
+        failure = _download(folder)
+        if failure:
+            click.echo(f"Not available, so a bundled tree is linted instead: {failure}")
+            return None
+    shown = ("vllm/model_executor/layers/attention/mla_attention.py", "vllm/v1/attention/backends/flashinfer.py")
+    return Tree(RELEASE.replace("==", " "), folder, "vllm", shown)
+
+
+def _download(folder: Path) -> str:
+    """Fill ``folder`` with the release's Python files; gives back what went wrong, in one line."""
+    command = [sys.executable, "-m", "pip", "download", "-qq", "--disable-pip-version-check", "--retries", "1"]
+    command += ["--no-deps", "--only-binary=:all:", "--python-version", "3.12", "--platform", "any"]
+    for glibc in ("2_35", "2_34", "2_31", "2_28", "2_17"):
+        command += ["--platform", f"manylinux_{glibc}_x86_64"]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as wheels:
+            run = subprocess.run([*command, "-d", wheels, RELEASE], capture_output=True, text=True, check=False)
+            if run.returncode:
+                lines = run.stderr.strip().splitlines()
+                return lines[-1] if lines else f"pip ended with {run.returncode}"
+            for wheel in Path(wheels).glob("*.whl"):
+                with zipfile.ZipFile(wheel) as archive:
+                    archive.extractall(folder, [n for n in archive.namelist() if n.endswith(".py")])
+        (folder / ".complete").touch()
+    except (OSError, zipfile.BadZipFile) as error:
+        return str(error)
+    return ""
+
+
+# Lint and fix
+
+
+def _rebindlint(folder: Path, *arguments: str) -> str:
+    """Standard output of `rebindlint`; findings (exit status 1) are no error here."""
+    run = subprocess.run(
+        [sys.executable, "-m", "rebindlint", *arguments], cwd=folder, capture_output=True, text=True, check=False
+    )
+    if run.returncode not in (0, 1):
+        raise DemoError(f"rebindlint {' '.join(arguments)} ended with {run.returncode}\n{run.stderr.rstrip()}")
+    return run.stdout
+
+
+def _summary(tree: Tree) -> None:
+    started = time.perf_counter()
+    findings = json.loads(_rebindlint(tree.folder, "--output-format", "json", tree.package))
+    seconds = time.perf_counter() - started
+    severities = Counter(f["severity"] for f in findings)
+    counted = ", ".join(f"{severities[s]} {s}s" for s in ("error", "warning", "note") if severities[s])
+    files = len({f["filename"] for f in findings})
+    click.echo(f"rebindlint {tree.package}: {counted or 'nothing'} in {files} files, {seconds:.1f} s")
+    for (code, name), count in sorted(Counter((f["code"], f["name"]) for f in findings).items()):
+        click.echo(f"  {count:4} {code} {name}")
+
+
+def _fixed_copy(tree: Tree, target: Path) -> Path:
+    for source in sorted((tree.folder / tree.package).rglob("*.py")):
+        copy = target / source.relative_to(tree.folder)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, copy)
+    _rebindlint(target, "--fix", "--quiet", "--no-cache", tree.package)
+    changed = [
+        path
+        for path in sorted(target.rglob("*.py"))
+        if path.read_bytes() != (tree.folder / path.relative_to(target)).read_bytes()
+    ]
+    click.echo(f"rebindlint --fix {tree.package}: {len(changed)} files changed")
+    return target
+
+
+def _diff(name: str, before: Path, after: Path) -> None:
+    lines = [path.read_text(encoding="utf-8").splitlines() for path in (before, after)]
+    if lines[0] == lines[1]:
+        click.echo(f"\n{name}: no fix is safe here")
+        return
+    click.echo()
+    for line in difflib.unified_diff(*lines, f"a/{name}", f"b/{name}", lineterm=""):
+        click.secho(line, fg={"+": "green", "-": "red", "@": "cyan"}.get(line[:1]))
+
+
+# The proof
+
+
+def _prove(tree: Tree, target: Path) -> None:
+    if importlib.util.find_spec("torch") is None:
+        click.echo("Left out: torch is not installed (pip install 'rebindlint[runtime]').")
+        return
+    from runtime_proof import verdicts
+
+    fixed = _fixed_copy(tree, target)
+    left = _findings_by_file(fixed, tree.package)
+    for before, after in zip(verdicts(tree.folder), verdicts(fixed), strict=True):
+        click.echo(f"\n  {before.layer}")
+        click.echo(f"    as written      {before}")
+        click.echo(f"    after --fix     {after}")
+    for name, codes in left:
+        click.echo(f"\n  {name} still has {', '.join(codes)}: no safe fix, so these wait for a person.")
+
+
+def _findings_by_file(folder: Path, package: str) -> Iterator[tuple[str, list[str]]]:
+    findings = json.loads(_rebindlint(folder, "--output-format", "json", "--no-cache", package))
+    for name in sorted({f["filename"] for f in findings if f["severity"] != "note"}):
+        yield name, sorted({f["code"] for f in findings if f["filename"] == name and f["severity"] != "note"})
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,213 @@
+"""Oracle C, fresh load: is the reloaded model what loading the same weights into a new model gives?"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from rebindlint.runtime.capture import first_line
+from rebindlint.runtime.census import Limits, TensorRecord, take_census
+from rebindlint.runtime.compare import Outcome, Tolerance, compare, copies, same_values, tensors_in
+from rebindlint.runtime.findings import Comparison, Finding, make_finding
+from rebindlint.runtime.moments import Moments, reader_of
+from rebindlint.runtime.selftest import RandomState
+
+__all__ = ["Fresh", "FreshVerdict", "judge_fresh"]
+
+# builds a new model from the weights that were loaded; with a step of its own when the step does not take the model
+Fresh = Callable[[], "torch.nn.Module | tuple[torch.nn.Module, Callable[[], Any]]"]
+
+
+@dataclass(slots=True)
+class FreshVerdict:
+    findings: list[Finding] = field(default_factory=list)
+    comparisons: list[Comparison] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The live model and how its step runs; ``step_on`` runs the step on another model, None when the step cannot."""
+
+    model: torch.nn.Module
+    step: Callable[[], Any]
+    step_on: Callable[[torch.nn.Module], Any] | None
+    reset: Callable[[], None]  # puts back what the step writes
+
+
+def judge_fresh(moments: Moments, live: Sides, build: Fresh, tolerance: Tolerance, limits: Limits) -> FreshVerdict:
+    """Never raises for what the host's builder or step raises: that is RT100."""
+    verdict = FreshVerdict()
+    try:
+        built = build()
+    except Exception as error:  # out of memory, a missing file: the other oracles have their results
+        verdict.findings.append(_unjudged(moments, f"the fresh load failed: {first_line(error)}"))
+        return verdict
+    fresh, step = built if isinstance(built, tuple) else (built, None)
+    if not isinstance(fresh, torch.nn.Module):
+        text = f"the fresh load gave a {type(fresh).__name__}, neither a module nor (module, step)"
+        verdict.findings.append(_unjudged(moments, text))
+        return verdict
+    _compare_values(moments, live.model, fresh, tolerance, limits, verdict)
+    step_on = live.step_on
+    if step is None and step_on is not None:
+        step = lambda: step_on(fresh)  # noqa: E731
+    if step is None:
+        verdict.notes.append(
+            "results were not compared with a fresh load: let the step take the model, or let fresh give (model, step)"
+        )
+        return verdict
+    try:
+        _compare_results(moments, live, fresh, step, tolerance, verdict)
+    except Exception as error:  # the host's step on either model
+        verdict.findings.append(_unjudged(moments, f"the step failed beside a fresh load: {first_line(error)}"))
+    finally:
+        live.reset()
+    return verdict
+
+
+def _unjudged(moments: Moments, reason: str) -> Finding:
+    text = f"{reason}; the model could not be compared with a fresh load"
+    return make_finding("RT100", text, moments.captured.step_site, moments.protocol)
+
+
+def _compare_values(
+    moments: Moments,
+    model: torch.nn.Module,
+    fresh: torch.nn.Module,
+    tolerance: Tolerance,
+    limits: Limits,
+    verdict: FreshVerdict,
+) -> None:
+    now = _by_path(model, limits)
+    wanted = _by_path(fresh, limits)
+    compared = different = 0
+    for path, record in wanted.items():
+        finding, counted = _value_finding(moments, path, now.get(path), record, tolerance)
+        compared += counted
+        if finding is not None:
+            different += 1
+            verdict.findings.append(finding)
+    verdict.comparisons.append(
+        Comparison(f"{compared} tensors of the live model against a fresh load", str(tolerance), different == 0)
+    )
+
+
+def _by_path(model: torch.nn.Module, limits: Limits) -> Mapping[str, TensorRecord]:
+    records: dict[str, TensorRecord] = {}
+    for record in take_census({"model": model}, limits).records:
+        records.setdefault(record.path, record)
+    return records
+
+
+def _value_finding(
+    moments: Moments, path: str, live: TensorRecord | None, fresh: TensorRecord, tolerance: Tolerance
+) -> tuple[Finding | None, int]:
+    """The finding, if any, and 1 if the tensor was compared."""
+    cell = moments.reload.before.cells.get(path)
+    registered = fresh.kind in ("parameter", "buffer")
+    if cell is not None and (not moments.values_matter(cell) or cell.number in moments.captured.handles):
+        return None, 0
+    if cell is None and not registered:
+        return None, 0
+    if live is None:
+        if not registered:
+            return None, 0
+        outcome = Outcome(False, None, 0.0, "it does not exist in the live model")
+    elif fresh.tensor.is_meta or live.tensor.is_meta:
+        return None, 0
+    else:
+        with torch.inference_mode(), torch._C.DisableTorchFunction():
+            outcome = same_values(fresh.tensor, live.tensor, tolerance)
+    if outcome.equal:
+        return None, 1
+    external = moments.captured.capture.externals.get(cell.number) if cell is not None else None
+    reader = reader_of(external) if external is not None else None
+    after = moments.reload.after.cells.get(path)
+    evidence: tuple[str, ...] = ()
+    if cell is not None and after is not None and cell.digest is not None and cell.digest == after.digest:
+        evidence = ("its bytes did not change during the reload",)
+    return make_finding(
+        "RT104",
+        f"`{path}` differs from a fresh load of the same weights ({outcome.gap})",
+        (reader.site if reader else None) or moments.captured.step_site,
+        moments.protocol,
+        tensor=path,
+        module=fresh.module_class,
+        reader=reader,
+        new=moments.new_state(after),
+        compared=Comparison(
+            "values against a fresh load", str(tolerance), False, outcome.max_difference, outcome.nan_fraction
+        ),
+        evidence=evidence,
+    ), 1
+
+
+def _compare_results(
+    moments: Moments,
+    live: Sides,
+    fresh: torch.nn.Module,
+    step: Callable[[], Any],
+    tolerance: Tolerance,
+    verdict: FreshVerdict,
+) -> None:
+    random = RandomState()
+    runs: list[tuple[list[torch.Tensor], dict[str, list[torch.Tensor]]]] = []
+    for model, run in ((live.model, live.step), (fresh, step)):
+        live.reset()
+        random.restore()
+        with _module_outputs(model) as outputs, torch.no_grad():
+            result = copies(tensors_in(run()))
+        runs.append((result, outputs))
+    random.restore()
+    (actual, inner), (expected, fresh_inner) = runs
+    outcome = compare(expected, actual, tolerance)
+    subject = "result of the step against a fresh load"
+    comparison = Comparison(subject, str(tolerance), outcome.equal, outcome.max_difference, outcome.nan_fraction)
+    verdict.comparisons.append(comparison)
+    if outcome.equal:
+        return
+    first = next(
+        (n for n, t in inner.items() if n in fresh_inner and not compare(fresh_inner[n], t, tolerance).equal), ""
+    )
+    modules = dict(live.model.named_modules())
+    module_class = type(modules[first]).__qualname__ if first in modules else type(live.model).__qualname__
+    where = f"; the first module whose output differs is `{first}` ({module_class})" if first else ""
+    verdict.findings.append(
+        make_finding(
+            "RT104",
+            f"the step gives another result than on a fresh load of the same weights ({outcome.gap}){where}",
+            moments.captured.step_site,
+            moments.protocol,
+            module=module_class,
+            compared=comparison,
+            also=(first,) if first else (),
+        )
+    )
+
+
+@contextlib.contextmanager
+def _module_outputs(model: torch.nn.Module) -> Iterator[dict[str, list[torch.Tensor]]]:
+    """Copies of every sub-module's first output, in the order in which the modules finish."""
+    outputs: dict[str, list[torch.Tensor]] = {}
+    handles = []
+
+    def keep(name: str) -> Callable[..., None]:
+        def hook(_module: torch.nn.Module, _args: Any, result: Any) -> None:
+            if name not in outputs:
+                outputs[name] = copies(tensors_in(result))
+
+        return hook
+
+    try:
+        for name, module in model.named_modules():
+            if name:
+                handles.append(module.register_forward_hook(keep(name)))
+        yield outputs
+    finally:
+        for handle in handles:
+            handle.remove()

@@ -1,0 +1,306 @@
+"""The guard: capture a step, watch a reload, verify. Start reading here.
+
+```python
+guard = Guard(model)
+guard.capture(lambda model: model(x))
+with guard.reloading():
+    reload(model)
+report = guard.verify(fresh=load_again)
+```
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import itertools
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import torch
+
+from rebindlint.model import Protocol, RebindlintError
+from rebindlint.runtime.addresses import capture_findings, handle_value, reload_findings
+from rebindlint.runtime.capture import Capture, NotReplayable, Uncaptured, first_line, record
+from rebindlint.runtime.census import Limits
+from rebindlint.runtime.compare import Tolerance
+from rebindlint.runtime.cuda_graph import capture_graph
+from rebindlint.runtime.findings import Finding
+from rebindlint.runtime.fresh import Fresh, Sides, judge_fresh
+from rebindlint.runtime.moments import Captured, Moments, Reload
+from rebindlint.runtime.poison import unowned
+from rebindlint.runtime.replay_oracle import judge_replay
+from rebindlint.runtime.report import Report
+from rebindlint.runtime.selftest import RandomState, Runs, SelfTest, self_test
+from rebindlint.runtime.sites import definition_site
+from rebindlint.runtime.snapshot import VALUE_LIMIT, Snapshot, difference, take_snapshot
+from rebindlint.runtime.unverified import not_verifiable, notes_of
+from rebindlint.runtime.values import untouched, value_findings
+from rebindlint.runtime.watch import Watch
+
+__all__ = ["DEVICES", "Guard", "Step", "assert_reload_safe"]
+
+DEVICES: Final = ("auto", "cpu", "cuda")
+Step = Callable[[], Any] | Callable[[torch.nn.Module], Any]
+
+
+class Guard:
+    """Watches one model over capture, reload and check.
+
+    ``roots`` are further objects whose tensors belong to the engine (a model runner: caches, input buffers); the model and the step
+    are roots already. ``device`` is ``auto`` (a real CUDA graph for a model on a CUDA device, else recorded operators),
+    ``cpu`` (always recorded operators) or ``cuda``. ``tolerance`` None means bit for bit where the step repeats itself so.
+    ``look_inside`` names operator namespaces whose kernels are Python although ``torch.library`` does not know them.
+    Values are compared for tensors up to ``value_limit`` bytes.
+
+    The captured storages stay alive until `close`: after a reload that rebinds, old and new weights exist side by side.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        *,
+        roots: Mapping[str, object] | None = None,
+        device: str = "auto",
+        tolerance: Tolerance | None = None,
+        look_inside: Collection[str] = (),
+        limits: Limits | None = None,
+        value_limit: int = VALUE_LIMIT,
+    ) -> None:
+        if not isinstance(model, torch.nn.Module):
+            raise RebindlintError(f"a guard needs a torch.nn.Module, not a {type(model).__name__}")
+        self.model = model
+        self._roots = dict(roots or {})
+        self._graph = _wants_graph(model, device)
+        self._tolerance = tolerance
+        self._look_inside = tuple(look_inside)
+        self._limits = limits or Limits()
+        self._value_limit = value_limit
+        self._step: Step | None = None
+        self._captured: Captured | None = None
+        self._tested: SelfTest | None = None
+        self._reload: Reload | None = None
+        self._watch: Watch | None = None
+        self._verified = False
+
+    @property
+    def reloaded(self) -> bool:
+        return self._reload is not None
+
+    @property
+    def verified(self) -> bool:
+        """Has the last reload been verified?"""
+        return self._verified
+
+    @property
+    def reload_error(self) -> str:
+        """What the last reload raised, in one line; empty when it went through."""
+        return self._reload.error if self._reload is not None else ""
+
+    def capture(self, step: Step, *, warm_up: int = 1) -> SelfTest:
+        """Run ``step`` (with the model as its argument if it takes one) to warm up, capture it, and test the replay.
+
+        What the step raises while warming up passes through. A step that cannot be captured is no error here: `verify` reports RT100.
+        """
+        if warm_up < 1:
+            raise RebindlintError("a step has to run at least once before it is captured: warm_up must be 1 or more")
+        self._step = step
+        self._reload = None
+        run = self._run_on(self.model)
+        random = RandomState()
+        with torch.no_grad():
+            for _ in range(warm_up):
+                run()
+        capture: Capture
+        try:
+            capture = (capture_graph if self._graph else record)(run, self._look_inside)
+        except NotReplayable as error:
+            capture = Uncaptured(str(error))
+        self._captured = self._moment_of_capture(capture, step)
+        self._tested = self_test(Runs(run, capture), self._tolerance, self._captured.loose)
+        random.restore()
+        return self._tested
+
+    def _moment_of_capture(self, capture: Capture, step: Step) -> Captured:
+        snapshot, census = take_snapshot(self._all_roots(), self._limits)
+        handles = {
+            number: value
+            for number, external in capture.externals.items()
+            if (value := handle_value(external, snapshot.names(number))) is not None
+        }
+        capture.owners = [
+            r.owner for r in census.records if r.number in handles and not isinstance(r.owner, torch.nn.Module)
+        ]
+        del census  # it holds the tensors
+        unnamed = [e for n, e in capture.externals.items() if not snapshot.names(n)]
+        loose = unowned(capture, unnamed, collect=False)
+        return Captured(capture, snapshot, definition_site(step), frozenset(loose), handles)
+
+    def _all_roots(self) -> dict[str, object]:
+        return {"model": self.model, **self._roots, "step": self._step}
+
+    def _snapshot(self) -> tuple[Snapshot, list[type]]:
+        snapshot, census = take_snapshot(self._all_roots(), self._limits, values=True, value_limit=self._value_limit)
+        return snapshot, list(census.owners)
+
+    @contextlib.contextmanager
+    def reloading(
+        self,
+        *,
+        protocol: Protocol | str = Protocol.DIRECT,
+        blame: bool = True,
+        junk: bool = True,
+        updates: Sequence[str] = (),
+        same_weights: bool = False,
+    ) -> Iterator[None]:
+        """Watch the reload in the ``with`` body. What it raises passes through unchanged, and nothing stays patched.
+
+        ``blame`` finds out which lines rebind; ``junk`` fills memory that the reload allocates without a value with NaN;
+        ``updates`` are patterns of tensor paths that the reload should change; ``same_weights`` says that it
+        loads the weights that are loaded already, so that nothing may change.
+        """
+        if self._captured is None:
+            raise RebindlintError("capture a step before reloading: guard.capture(step)")
+        kept_protocol = _protocol(protocol)
+        before, classes = self._snapshot()
+        watch = Watch(classes, blame=blame, junk=junk)
+        options: dict[str, Any] = {"updates": tuple(updates), "same_weights": same_weights}
+        try:
+            with watch:
+                yield
+        except BaseException as error:
+            with contextlib.suppress(Exception):  # the host's exception matters more than our notes
+                self._noted(kept_protocol, before, watch, {**options, "error": first_line(error)})
+            raise
+        self._noted(kept_protocol, before, watch, options)
+
+    def _noted(self, protocol: Protocol, before: Snapshot, watch: Watch, options: dict[str, Any]) -> None:
+        after, _ = self._snapshot()
+        self._verified = False
+        changes = difference(before, after)
+        self._watch = watch
+        self._reload = Reload(protocol, before, after, changes, watch.events, watch.mode.junk, **options)
+
+    def verify(self, fresh: Fresh | None = None, *, poison: bool = True) -> Report:
+        """Judge the last reload: addresses, then replay against eager step and poison, then the live model against ``fresh``.
+
+        ``fresh`` builds a new model from the same weights (or gives (model, step)). Never raises for what step, reload or ``fresh``
+        raised: that is reported as RT100. Raises RebindlintError when nothing was captured or reloaded.
+        """
+        if self._captured is None or self._tested is None:
+            raise RebindlintError("nothing was captured: call guard.capture(step) first")
+        if self._reload is None:
+            raise RebindlintError("nothing was reloaded: do it inside `with guard.reloading():`")
+        self._verified = True
+        random = RandomState()
+        try:
+            return self._judged(self._captured, self._tested, self._reload, fresh, poison)
+        finally:
+            random.restore()
+
+    def _judged(
+        self, captured: Captured, tested: SelfTest, reload: Reload, fresh: Fresh | None, poison: bool
+    ) -> Report:
+        capture = captured.capture
+        gone = [e for n, e in capture.externals.items() if not reload.after.names(n)]
+        moments = Moments(captured, reload, frozenset(unowned(capture, gone, collect=True)))
+        trusted = tested.passed and not capture.obstacles
+        runs = Runs(self._run_on(self.model), capture)
+        findings: list[Finding] = list(not_verifiable(moments, tested))
+        comparisons, notes = [], notes_of(moments, self._watch)
+        if trusted:
+            addresses = list(capture_findings(moments))
+            verdict = judge_replay(moments, runs, tested.tolerance, addresses, poison=poison)
+            findings += verdict.findings
+            comparisons += verdict.comparisons
+            notes += verdict.notes
+            findings += untouched(moments)
+        findings += reload_findings(moments, capture_trusted=trusted)
+        findings += value_findings(moments)
+        if fresh is not None:
+            live = Sides(self.model, self._run_on(self.model), self._runs_on_any(), runs.reset)
+            compared = judge_fresh(moments, live, fresh, tested.tolerance, self._limits)
+            findings += compared.findings
+            comparisons += compared.comparisons
+            notes += compared.notes
+        return Report(
+            tuple(sorted(findings, key=lambda finding: finding.sort_key)),
+            tuple(comparisons),
+            tuple(notes),
+            capture.kind,
+            capture.operators,
+            len(capture.externals),
+            _device(self.model),
+        )
+
+    def close(self) -> None:
+        """Let go of the captured storages."""
+        self._captured = self._tested = self._reload = self._watch = None
+
+    def _takes_model(self) -> bool:
+        try:
+            parameters = inspect.signature(self._step or (lambda: None)).parameters.values()
+        except (TypeError, ValueError):  # builtins without a signature
+            return False
+        needed = [
+            p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        if len(needed) > 1:
+            raise RebindlintError(f"a step takes nothing or the model, not {len(needed)} arguments")
+        return bool(needed)
+
+    def _run_on(self, model: torch.nn.Module) -> Callable[[], Any]:
+        step: Any = self._step
+        return (lambda: step(model)) if self._takes_model() else step
+
+    def _runs_on_any(self) -> Callable[[torch.nn.Module], Any] | None:
+        step: Any = self._step
+        return step if self._takes_model() else None
+
+
+def _wants_graph(model: torch.nn.Module, device: str) -> bool:
+    if device not in DEVICES:
+        raise RebindlintError(f"unknown device {device!r}; use one of {', '.join(DEVICES)}")
+    available = torch.cuda.is_available()
+    if device == "cuda" and not available:
+        raise RebindlintError("no CUDA device is available")
+    return device == "cuda" or (device == "auto" and available and _device(model).startswith("cuda"))
+
+
+def _device(model: torch.nn.Module) -> str:
+    first = next(itertools.chain(model.parameters(), model.buffers()), None)
+    return str(first.device) if first is not None else "cpu"
+
+
+def _protocol(protocol: Protocol | str) -> Protocol:
+    try:
+        return Protocol(protocol)
+    except ValueError:
+        known = ", ".join(p.value for p in Protocol)
+        raise RebindlintError(f"unknown reload protocol {protocol!r}; use one of {known}") from None
+
+
+def assert_reload_safe(
+    model: torch.nn.Module,
+    step: Step,
+    reload: Callable[[], Any],
+    fresh: Fresh | None = None,
+    *,
+    protocol: Protocol | str = Protocol.DIRECT,
+    updates: Sequence[str] = (),
+    same_weights: bool = False,
+    **options: Any,
+) -> Report:
+    """Capture ``step``, run ``reload``, verify; raises AssertionError with the report when there is an error.
+
+    ``options`` go to `Guard`. What step and reload raise passes through unchanged.
+    """
+    guard = Guard(model, **options)
+    guard.capture(step)
+    with guard.reloading(protocol=protocol, updates=updates, same_weights=same_weights):
+        reload()
+    report = guard.verify(fresh)
+    guard.close()
+    if not report.ok:
+        raise AssertionError(f"the reload is not safe\n{report.text(verbose=True)}")
+    return report
