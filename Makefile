@@ -14,7 +14,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 TORCH ?= torch==2.13.0
 
 BIN := $(VENV)/bin
-# Not --quiet: pip's warnings about index locations are noise here, its errors are not.
+# -qq drops pip's progress and its warnings about index locations; errors are still shown.
 PIP = $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input
 
 .DEFAULT_GOAL := help

@@ -72,6 +72,8 @@ def _run(scratch: Path, *, offline: bool) -> None:
         _diff(name, tree.folder / name, fixed / name)
     _heading("4. The proof: hooks run twice on real tensors, a recorded step replayed after the reload")
     _prove(bundled, scratch / "proof")
+    _heading("5. What such a proof looks like in full: rebindlint verify --demo")
+    _verify()
 
 
 def _heading(text: str) -> None:
@@ -165,21 +167,32 @@ def _fixed_copy(tree: Tree, target: Path) -> Path:
 
 
 def _diff(name: str, before: Path, after: Path) -> None:
-    lines = [path.read_text(encoding="utf-8").splitlines() for path in (before, after)]
-    if lines[0] == lines[1]:
+    old, new = (path.read_text(encoding="utf-8").splitlines() for path in (before, after))
+    if old == new:
         click.echo(f"\n{name}: no fix is safe here")
         return
     click.echo()
-    for line in difflib.unified_diff(*lines, f"a/{name}", f"b/{name}", lineterm=""):
+    for line in difflib.unified_diff(old, new, f"a/{name}", f"b/{name}", lineterm=""):
         click.secho(line, fg={"+": "green", "-": "red", "@": "cyan"}.get(line[:1]))
 
 
 # The proof
 
 
+def _torch_is_there() -> bool:
+    if importlib.util.find_spec("torch") is not None:
+        return True
+    click.echo("Left out: torch is not installed (pip install 'rebindlint[runtime]').")
+    return False
+
+
+def _verify() -> None:
+    if _torch_is_there():
+        _echo(_rebindlint(EXAMPLES, "verify", "--demo"))
+
+
 def _prove(tree: Tree, target: Path) -> None:
-    if importlib.util.find_spec("torch") is None:
-        click.echo("Left out: torch is not installed (pip install 'rebindlint[runtime]').")
+    if not _torch_is_there():
         return
     from runtime_proof import verdicts
 

@@ -78,17 +78,19 @@ def as_tensor(m: Interpreter, value: Value) -> Tensor | None:
     known = m.named.get(value.label)
     if isinstance(known, Tensor):
         tensor = known
-    elif known is not None:
+    elif known is not None and not (isinstance(known, Obj) and known.cls is None):
         return None
     else:
         home = value.home[0] if value.home else None
         tensor = m.weight(value.label, is_parameter=home is not None and home.is_module)
         m.named[value.label] = tensor
+        if isinstance(known, Obj):  # it looked like some object until now
+            tensor.attributes.update(known.attributes)
     value.tensor = tensor
     if value.home is not None:
         obj, name = value.home
         obj.initial.setdefault(name, (tensor.dtype, tensor.shape))
-        if obj.attributes.get(name) is value:
+        if obj.attributes.get(name) is value or (isinstance(known, Obj) and obj.attributes.get(name) is known):
             obj.attributes[name] = tensor
             if obj.is_module and tensor.is_parameter:
                 obj.registered.add(name)
@@ -293,7 +295,7 @@ def _read_constant(value: Const, name: str) -> Value:
 def has(m: Interpreter, value: Value, name: str, node: ast.AST) -> bool:
     """``hasattr(value, name)``, decided by the state where the state knows."""
     if isinstance(value, Unknown):
-        value = as_object(m, value) or value
+        value = value.tensor or m.named.get(value.label, value)
     if isinstance(value, Obj):
         found = value.attributes.get(name)
         if found is not None:

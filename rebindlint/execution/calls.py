@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable
 
-from rebindlint.execution import attributes, builtin_calls, initial, tensors
+from rebindlint.execution import attributes, builtin_calls, initial, tensors, torch_table
 from rebindlint.execution.interpreter import MAX_DEPTH, Frame, Interpreter, Raised, Returned
 from rebindlint.execution.oracle import FAR
 from rebindlint.execution.values import (
@@ -241,7 +241,7 @@ def _bind_parameters(m: Interpreter, info: FunctionInfo, env: Env, args: list[Va
     if spec.vararg is not None:
         env.variables[spec.vararg.arg] = ListValue(args[len(names):])
     if spec.kwarg is not None:
-        env.variables[spec.kwarg.arg] = DictValue(dict(left))
+        env.variables[spec.kwarg.arg] = DictValue({name: value for name, value in left.items()})
     elif left and frame.transparent and m.frames:
         m.rejected.append(m.site(Binding.REPLACE, Const(sorted(left)[0]), None))
 
@@ -341,7 +341,7 @@ def summarise(m: Interpreter, label: str, args: list[Value], keywords: dict[str,
         if target is not None and name not in POST_LOAD and not name.startswith("set_"):
             m.write(target, m.terms.of(label, *[m.term(v) for v in every]), m.epochs(every), m.sources(every))
         return NOTHING
-    if name in tensors.table.ALLOCATE:
+    if name in torch_table.ALLOCATE:
         return m.fresh(name, every)
     return m.fresh(label, every, certain=False)
 

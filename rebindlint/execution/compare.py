@@ -34,7 +34,7 @@ def compare(outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebindin
     done: set[tuple[int, object, int]] = set()
     for cell in outcome.captured or []:
         key = (id(cell.last.holder), cell.last.key, cell.storage.number)
-        if key in done or not _is_visible(cell, hook, readers):
+        if key in done or cell.storage.on_host or not _is_visible(cell, hook, readers):
             continue
         done.add(key)
         if cell.storage.number in owned and safe[cell.storage.number] and not _moved_visibly(cell):
@@ -123,7 +123,8 @@ def _holder_rebuilt(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured
 
 def _stale(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebinding | None:
     """The cell still shows the captured storage, whose contents the second run did not refresh (or from a stale source)."""
-    if not cell.epochs or not cell.storage.epochs & FIRST:
+    holder = cell.last.holder
+    if not cell.epochs or not cell.storage.epochs & FIRST or (id(holder), cell.last.key) in m.revived:
         return None
     site = _nearest(outcome.first_sites or {}, cell) or (outcome.first_moved or {}).get(id(cell.tensor))
     if site is None:
@@ -139,7 +140,7 @@ def _guard(m: Interpreter, outcome: Outcome) -> tuple[ast.AST, Module] | None:
     for (place, first, node, module), (other, second, _, _) in zip(outcome.first_conditions or [], m.conditions, strict=False):
         if place != other:
             return None
-        if first != second:
+        if first != second and id(node) not in m.inside_helpers:
             assert isinstance(module, Module)
             return node, module
     return None
@@ -223,10 +224,10 @@ def _local_fact(m: Interpreter, outcome: Outcome, hook: Hook, site: Site, *, ove
 
 def _target_text(statement: ast.AST) -> str:
     for node in ast.walk(statement):
-        if isinstance(node, ast.Call):
+        if isinstance(node, ast.Call) and len(node.args) > 1:
             args = [a for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
             if args and node.args and isinstance(node.args[0], ast.Name | ast.Attribute):
-                return f"{ast.unparse(node.args[0])}.{args[0].value}"
+                return f"{ast.unparse(node.args[0])}.{args[0].value!s}"
             if isinstance(node.func, ast.Attribute):
                 return ast.unparse(node.func.value)
     return ""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import operator
+from collections.abc import Callable
+from typing import Any
 
 from rebindlint.execution import attributes, tensors
 from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.values import (
+    DELETED,
     BoundMethod,
     ClassValue,
     Const,
@@ -25,6 +29,9 @@ from rebindlint.execution.values import (
     label_of,
 )
 
+_ORDERINGS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+}
 __all__ = ["assume", "compare", "is_true", "truth"]
 
 
@@ -100,8 +107,7 @@ def compare(m: Interpreter, op: ast.cmpop, left: Value, right: Value, node: ast.
         return _contained(m, left, right, node) == isinstance(op, ast.In)
     if isinstance(left, Const) and isinstance(right, Const):
         try:
-            a, b = left.value, right.value
-            return bool({ast.Lt: lambda: a < b, ast.LtE: lambda: a <= b, ast.Gt: lambda: a > b, ast.GtE: lambda: a >= b}[type(op)]())  # type: ignore[operator]
+            return bool(_ORDERINGS[type(op)](left.value, right.value))
         except TypeError:
             return bool(m.ask("?", node))
     return bool(m.ask(f"{label_of(left)} {type(op).__name__} {label_of(right)}", node))
@@ -174,7 +180,7 @@ def _same_layout(m: Interpreter, left: str, right: str, node: ast.AST) -> bool |
         return None
     if not any(frame.transparent for frame in m.frames):
         return None
-    return m.run == 2
+    return m.run == 2 and left.partition("[")[0].endswith("s") == right.partition("[")[0].endswith("s")
 
 
 def _contained(m: Interpreter, left: Value, right: Value, node: ast.AST) -> bool:
@@ -186,7 +192,7 @@ def _contained(m: Interpreter, left: Value, right: Value, node: ast.AST) -> bool
         key = key_of(left)
         if key in right.items:
             found = right.items[key]
-            return found is not attributes.DELETED
+            return found is not DELETED
         if right.closed and isinstance(left, Const):
             return False
     if isinstance(left, Const) and isinstance(right, Const):

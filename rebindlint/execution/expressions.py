@@ -11,6 +11,7 @@ from rebindlint.execution import attributes, calls, conditions, tensors
 from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.values import (
     NOTHING,
+    ClassValue,
     Const,
     DictValue,
     Env,
@@ -95,7 +96,7 @@ def subscript(m: Interpreter, holder: Value, index: Value | None, node: ast.Subs
             return Const(holder.value[index.value])
         except IndexError:
             return Unknown("item")
-    if isinstance(holder, Function | attributes.ClassValue):
+    if isinstance(holder, Function | ClassValue):
         return holder
     return Unknown(f"{label_of(holder)}[{label_of(index) if index is not None else ast.unparse(node.slice)}]")
 
@@ -278,7 +279,8 @@ def items_of(m: Interpreter, value: Value, node: ast.AST) -> tuple[list[Value], 
     if tensor is not None:
         return [tensors.element(m, tensor, Unknown("item"))], False
     if isinstance(value, Const) and isinstance(value.value, str | tuple):
-        return [Const(c) for c in value.value][:_MAX_ITEMS], True
+        letters: list[Value] = [Const(c) for c in value.value]
+        return letters[:_MAX_ITEMS], True
     if isinstance(value, Const) and value.value is None:
         return [], True
     return [Unknown(f"{label_of(value)}[*]")], False

@@ -102,7 +102,7 @@ class Interpreter:
         self.copies: dict[int, Site] = {}  # storage number -> the statement that last copied into it
         self.overlaps: list[Site] = []
         self.rejected: list[Site] = []  # calls with an argument that the callee does not take
-        self._paths: dict[int, tuple[int, str]] = {}
+        self._paths: dict[int, tuple[int, str, object]] = {}
         self.globals: dict[tuple[str, str], Value] = {}
         self.class_attributes: dict[tuple[int, str], Value] = {}
         self.cached: dict[Hashable, Value] = {}
@@ -110,6 +110,8 @@ class Interpreter:
         self.keep: list[object] = []  # what is looked up by id must stay alive
         self.unresolved: dict[str, int] = {}
         self.hit_depth = False
+        self.covered: set[int] = set()
+        self.inside_helpers: set[int] = set()  # conditions of the tree's replace helpers, which guard nothing by themselves
         self.passed_over: set[Hashable] = set()  # assertions that failed in the first run, which cannot have failed
         self.loaded: dict[tuple[int, int], int] = {}  # (content, path) -> term of what a loader wrote through a view
         self.revived: set[tuple[int, str]] = set()  # attributes that were read in the first run although we saw them deleted
@@ -154,6 +156,8 @@ class Interpreter:
 
     def decided(self, node: ast.AST, answer: bool) -> bool:
         """Remember which way a condition went, to name the guard that skipped a refresh."""
+        if any(frame.transparent for frame in self.frames):
+            self.inside_helpers.add(id(node))
         self.conditions.append((self.place(node), answer, node, self.frame.info.module))
         return answer
 
@@ -242,8 +246,15 @@ class Interpreter:
     def path(self, parent: int, operation: str, labels: object) -> int:
         """The term of a view of a view; remembers what it was made from."""
         number = self.terms.of("path", parent, operation, labels)
-        self._paths[number] = (parent, operation)
+        self._paths[number] = (parent, operation, labels)
         return number
+
+    def undone(self, path: int, operation: str, labels: object) -> int | None:
+        """The path before a transposition that ``operation`` takes back."""
+        if operation not in ("t", "T", "mT", "H", "transpose", "swapaxes", "swapdims"):
+            return None
+        parent = self._paths.get(path)
+        return parent[0] if parent is not None and parent[1:] == (operation, labels) else None
 
     def reorders(self, path: int, of: int) -> bool:
         """Whether the view ``path`` shows the elements of the view ``of`` in another order."""

@@ -22,6 +22,7 @@ class Oracle:
         self.answers: dict[Hashable, int] = {}
         self.asked: list[tuple[Hashable, int]] = []  # in order, with the number of options
         self.ranks: dict[Hashable, int] = {}  # how far from the hook's own body a question was first asked
+        self.goals: dict[Hashable, frozenset[int]] = {}  # the binding statements that another answer leads to
         self.rank = 0
         self.fixed: set[Hashable] = set()  # answers that must not be flipped
         self._avoid = avoid  # answers after which the first run raised
@@ -83,7 +84,8 @@ class Explorer:
         self.failures = 0
         self.avoid: set[tuple[Hashable, int]] = set()
         self.exhausted = False
-        self._todo: list[tuple[int, int, dict[Hashable, int], int]] = [(-1, 0, {}, 0), (-1, 1, {}, 1)]
+        self._todo: list[tuple[int, int, dict[Hashable, int], int, frozenset[int]]] = [(-1, 0, {}, 0, frozenset()), (-1, 1, {}, 1, frozenset())]
+        self.covered: set[int] = set()  # statements executed so far
         self._number = 2
         self._taken: set[tuple[Hashable, int]] = set()
 
@@ -94,13 +96,16 @@ class Explorer:
                 return
             if self._todo[0][0] >= FAR and self.executions - self.failures >= self.limit // 3:
                 return
+            rank, _, plan, default, goal = heapq.heappop(self._todo)
+            if rank < FAR and goal and goal <= self.covered:
+                self._push(rank + FAR, plan, default)  # another path has been there meanwhile
+                continue
             self.executions += 1
-            _, _, plan, default = heapq.heappop(self._todo)
             yield plan, default
 
-    def _push(self, rank: int, plan: dict[Hashable, int], default: int) -> None:
+    def _push(self, rank: int, plan: dict[Hashable, int], default: int, goal: frozenset[int] = frozenset()) -> None:
         self._number += 1
-        heapq.heappush(self._todo, (rank, self._number, plan, default))
+        heapq.heappush(self._todo, (rank, self._number, plan, default, goal))
 
     def backtrack(self, oracle: Oracle, default: int) -> None:
         """The first run raised: the last answer was not to be had, so the same plan is tried with another."""
@@ -126,5 +131,5 @@ class Explorer:
             for other in range(options):
                 if other != taken and (key, other) not in self._taken and key not in oracle.fixed:
                     self._taken.add((key, other))
-                    self._push(oracle.ranks[key], {**prefix, key: other}, default)
+                    self._push(oracle.ranks[key], {**prefix, key: other}, default, oracle.goals.get(key, frozenset()))
             prefix[key] = taken

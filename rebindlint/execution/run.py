@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -98,6 +98,9 @@ class _Search:
         self.captures = 0
         self.executions = 0
         self.spent = ""
+        self.bound: set[Hashable] = set()
+        self.seen: set[tuple[object, ...]] = set()
+        self.settled: set[tuple[object, ...]] = set()  # found on two paths that were tried under every protocol
         self.facts: dict[tuple[object, ...], Rebinding] = {}
         self.unresolved: dict[str, int] = {}
 
@@ -105,7 +108,8 @@ class _Search:
         explorer = Explorer(MAX_EXECUTIONS)
         for plan, default in explorer.plans():
             oracle = Oracle(plan, default, explorer.avoid)
-            outcome = execute_twice(self.index, self.hook, oracle, self.protocols[0], tolerant=self.tolerant)
+            outcome = execute_twice(self.index, self.hook, oracle, self.protocols[0], tolerant=self.tolerant, known=self.bound)
+            explorer.covered |= outcome.interpreter.covered
             if outcome.captured is None and not outcome.over_budget:
                 explorer.backtrack(oracle, default)
             else:
@@ -124,7 +128,10 @@ class _Search:
         found = list(compare(outcome, self.hook, self.readers))
         if outcome.refused:
             found += self._again(oracle, default, self.protocols[0], restored=True)
-        if found or outcome.refused:
+        new = {fact.key for fact in found} - self.settled
+        if new or outcome.refused:
+            self.settled |= {key for key in new if key in self.seen}
+            self.seen |= new
             for protocol in self.protocols[1:]:
                 found += self._again(oracle, default, protocol)
         for fact in found:

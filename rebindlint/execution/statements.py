@@ -10,6 +10,8 @@ from rebindlint.execution import attributes, conditions
 from rebindlint.execution.expressions import bind, binary, evaluate, items_of, key_of
 from rebindlint.execution.interpreter import BreakLoop, ContinueLoop, Interpreter, Raised, Returned
 from rebindlint.execution.values import NOTHING, DELETED, Const, DictValue, Env, Function, ListValue, Value
+from rebindlint.execution.oracle import FAR
+from rebindlint.index.classes import binds
 from rebindlint.index.modules import imported_names
 
 __all__ = ["execute"]
@@ -19,6 +21,7 @@ def execute(m: Interpreter, body: list[ast.stmt], env: Env) -> None:
     for node in body:
         m.tick()
         m.frame.statement = node
+        m.covered.add(id(node))
         handler = _HANDLERS.get(type(node))
         if handler is not None:
             handler(m, node, env)
@@ -63,11 +66,38 @@ def _if(m: Interpreter, node: ast.If, env: Env) -> None:
         return
     wanted = False if _raises(node.body) else True if _raises(node.orelse) else None
     if wanted is None:
+        before = len(m.oracle.asked)
         taken = conditions.truth(m, node.test, env)
+        if len(m.oracle.asked) > before:
+            _weigh(m, node, taken, before)
     else:
         taken = conditions.assume(m, node.test, env, wanted)
     m.decided(node.test, taken)
     execute(m, node.body if taken else node.orelse, env)
+
+
+def _weigh(m: Interpreter, node: ast.If, taken: bool, before: int) -> None:
+    """An arm that binds nothing is of little interest, one whose bindings were seen already of less."""
+    goal = _binding_statements(node.orelse if taken else node.body)
+    leaves = isinstance((node.body if taken else node.orelse or [node])[-1], ast.Return)
+    for key, _ in m.oracle.asked[before:]:
+        m.oracle.goals[key] = goal
+        if not goal and not leaves:
+            m.oracle.ranks[key] += FAR
+
+
+_bindings: dict[int, frozenset[int]] = {}
+
+
+def _binding_statements(body: list[ast.stmt]) -> frozenset[int]:
+    """Identities of the simple statements in an arm that bind something."""
+    if not body:
+        return frozenset()
+    known = _bindings.get(id(body))
+    if known is None:
+        simple = [n for statement in body for n in ast.walk(statement) if isinstance(n, ast.stmt) and not hasattr(n, "body")]
+        known = _bindings[id(body)] = frozenset(id(n) for n in simple if any(binds(inner) for inner in ast.walk(n)))
+    return known
 
 
 def _raises(body: list[ast.stmt]) -> bool:

@@ -60,6 +60,9 @@ def attribute(m: Interpreter, tensor: Tensor, name: str, node: ast.AST) -> Value
 def view(m: Interpreter, tensor: Tensor, operation: str, args: Sequence[Value], *, strided: bool | None = None, dtype: str = "") -> Tensor:
     """A tensor over the same memory."""
     labels = tuple(m.term(a) for a in args)
+    undone = m.undone(tensor.path, operation, labels)
+    if undone is not None:
+        return Tensor(tensor.storage, tensor.dtype, m.terms.of("shape-of", tensor.shape, operation, labels), path=undone, certain=tensor.certain)
     path = m.path(tensor.path, operation, labels)
     shape = m.terms.of("shape-of", tensor.shape, operation, labels)
     return Tensor(tensor.storage, dtype or tensor.dtype, shape, path=path, certain=tensor.certain,
@@ -73,11 +76,12 @@ def element(m: Interpreter, tensor: Tensor, index: Value | None) -> Tensor:
     return view(m, tensor, "[]", [index] if index is not None else [], strided=not isinstance(index, Const) or tensor.strided)
 
 
-def _copy(m: Interpreter, tensor: Tensor, dtype: str = "") -> Tensor:
+def _copy(m: Interpreter, tensor: Tensor, dtype: str = "", *, on_host: bool = False) -> Tensor:
     """Newly allocated memory with the same values."""
     content = m.term(tensor)
     storage = m.storage(content if isinstance(content, int) else 0, tensor.storage.epochs,
                         sources=tensor.storage.sources | {tensor.storage.number})
+    storage.on_host = on_host or tensor.storage.on_host
     return Tensor(storage, dtype or tensor.dtype, tensor.shape, certain=tensor.certain)
 
 
@@ -142,7 +146,7 @@ def method(m: Interpreter, tensor: Tensor, name: str, args: list[Value], keyword
     if name in table.KEEP_OR_COPY:
         return _copy(m, tensor) if tensor.strided else tensor
     if name in ("clone", "cpu", "numpy", "__deepcopy__"):
-        return _copy(m, tensor)
+        return _copy(m, tensor, on_host=name in ("cpu", "numpy"))
     if name in table.HOST_METHODS:
         return _host(m, tensor, name, every)
     if name in table.SCALAR:
@@ -172,7 +176,7 @@ def _to(m: Interpreter, tensor: Tensor, every: list[Value], node: ast.AST) -> Te
         if dtype:
             return cast(m, tensor, dtype, node)
     if every and label_of(every[0]) in ("'cpu'", "device('cpu')"):
-        return _copy(m, tensor)
+        return _copy(m, tensor, on_host=True)
     return tensor
 
 
@@ -268,8 +272,9 @@ def function(m: Interpreter, name: str, args: list[Value], keywords: dict[str, V
         return method(m, first, last, args[1:], keywords, node)
     if last in table.SEVERAL and (len(args) > 1 or "dim" in keywords):
         return ListValue([m.fresh(f"{last}{i}", every) for i in range(2)])
-    dtype = _dtype_of(keywords, args, last, first)
-    return m.fresh(last, every, dtype=dtype, zeroed=last in table.ZEROED)
+    made = m.fresh(last, every, dtype=_dtype_of(keywords, args, last, first), zeroed=last in table.ZEROED)
+    made.storage.on_host = label_of(keywords.get("device", Const(0))) == "'cpu'"
+    return made
 
 
 def _dtype_of(keywords: dict[str, Value], args: list[Value], last: str, first: Tensor | None) -> str:

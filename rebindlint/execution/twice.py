@@ -38,8 +38,12 @@ class Outcome:
     first_conditions: list[tuple[Hashable, bool, ast.AST, object]] | None = None
 
 
-def execute_twice(index: Index, hook: Hook, oracle: Oracle, protocol: Protocol, *, restored: bool = False, tolerant: bool = False) -> Outcome:
-    """Load, run, capture, reload, run. Cells are compared by the caller."""
+def execute_twice(index: Index, hook: Hook, oracle: Oracle, protocol: Protocol, *, restored: bool = False, tolerant: bool = False,
+                  known: set[Hashable] | None = None) -> Outcome:
+    """Load, run, capture, reload, run. Cells are compared by the caller.
+
+    ``known`` holds what earlier paths bound in their first run: a path that binds the same is not followed further.
+    """
     m = Interpreter(index, oracle)
     m.tolerant = tolerant
     receiver, arguments = _objects(m, hook)
@@ -57,6 +61,12 @@ def execute_twice(index: Index, hook: Hook, oracle: Oracle, protocol: Protocol, 
     except (OutOfBudget, RecursionError):
         outcome.over_budget = True
         return outcome
+    if known is not None:
+        signature = _signature(m)
+        if signature in known:
+            outcome.captured = []
+            return outcome
+        known.add(signature)
     roots += _shared(m)
     outcome.captured = walk(m, roots)
     outcome.first_sites, outcome.first_moved, outcome.first_conditions = m.sites, m.moved, list(m.conditions)
@@ -75,6 +85,19 @@ def execute_twice(index: Index, hook: Hook, oracle: Oracle, protocol: Protocol, 
     roots += [root for root in _shared(m) if root[0] not in {name for name, _ in roots}]
     outcome.completed = True
     return outcome
+
+
+def _signature(m: Interpreter) -> Hashable:
+    """What the first run bound where: two paths that agree in it differ in nothing that the second run could show."""
+    def shape(site: Site) -> Hashable:
+        value = site.value
+        if isinstance(value, Tensor):
+            return (value.storage.born, value.is_parameter, value.strided, value.certain, bool(value.storage.epochs), value.path == 0)
+        return type(value).__name__ if not isinstance(value, Const) else repr(value.value)
+
+    bound = [(id(site.statement), str(key), site.binding, shape(site)) for (_, key), site in m.sites.items()]
+    moved = [(id(site.statement), site.binding, shape(site)) for site in [*m.moved.values(), *m.copies.values()]]
+    return (frozenset(bound), frozenset(moved), len(m.overlaps), len(m.rejected))
 
 
 def _objects(m: Interpreter, hook: Hook) -> tuple[Value | None, dict[str, Value]]:

@@ -45,7 +45,7 @@ class Terms:
 class Storage:
     """Memory of a tensor. ``content`` is the term of what it holds, ``epochs`` the loads that went into it."""
 
-    __slots__ = ("born", "content", "epochs", "number", "sources", "weight", "zeroed")
+    __slots__ = ("born", "content", "epochs", "number", "on_host", "sources", "weight", "zeroed")
 
     def __init__(self, number: int, content: int, epochs: int = 0, *, born: int = 0, weight: str = "", zeroed: bool = False,
                  sources: frozenset[int] = frozenset()) -> None:
@@ -55,6 +55,7 @@ class Storage:
         self.born = born  # in which run it was allocated: 0 before the hook
         self.weight = weight  # name of the weight that loading writes here, if any
         self.zeroed = zeroed
+        self.on_host = False  # known not to be on the device: no graph can hold it
         self.sources = sources  # storages it was computed from
 
 

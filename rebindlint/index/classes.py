@@ -69,11 +69,7 @@ class FunctionInfo:
         does, or may return what it was given."""
         names = {a.arg for a in [*self.node.args.posonlyargs, *self.node.args.args, *self.node.args.kwonlyargs]}
         return any(
-            (isinstance(node, ast.Return) and isinstance(node.value, ast.Name) and node.value.id in names)
-            or
-(isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del))
-            or (isinstance(node, ast.Call) and _callee_name(node) in _BINDING_CALLS)
-            or (isinstance(node, ast.Call) and bool(_layer_argument(node)))
+            (isinstance(node, ast.Return) and isinstance(node.value, ast.Name) and node.value.id in names) or binds(node)
             for node in ast.walk(self.node)
         )
 
@@ -89,6 +85,13 @@ class FunctionInfo:
     @cached_property
     def nonlocals(self) -> frozenset[str]:
         return frozenset(n for node in ast.walk(self.node) if isinstance(node, ast.Nonlocal) for n in node.names)
+
+
+def binds(node: ast.AST) -> bool:
+    """Whether this very node binds an attribute or slot, or is a call that by its name does or is given the whole layer."""
+    if isinstance(node, ast.Attribute | ast.Subscript):
+        return isinstance(node.ctx, ast.Store | ast.Del)
+    return isinstance(node, ast.Call) and (_callee_name(node) in _BINDING_CALLS or _layer_argument(node))
 
 
 _BINDING_CALLS = frozenset({"setattr", "delattr", "register_parameter", "register_buffer", "replace_parameter", "copy_or_rebind_param", "set_", "copy_"})

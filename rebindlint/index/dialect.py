@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 from rebindlint.index.classes import FunctionInfo
@@ -19,6 +20,7 @@ _DEFINITION = re.compile(rb"^def[ \t]+(replace_parameter|copy_or_rebind_param)\b
 _RANK = {HelperKind.COPIES_OR_MOVES: 0, HelperKind.COPIES: 1, HelperKind.PREFER_COPY: 1, HelperKind.REBINDS: 2}
 
 
+@cache
 def classify(info: FunctionInfo) -> Dialect:
     """The dialect of one helper: does it copy, when asked or by itself, or always rebind?"""
     node = info.node

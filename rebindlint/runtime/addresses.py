@@ -7,11 +7,12 @@ from typing import Final
 
 from rebindlint.model import Severity
 from rebindlint.runtime.blame import blame
+from rebindlint.runtime.difference import Move
 from rebindlint.runtime.findings import Finding, make_finding
 from rebindlint.runtime.moments import Moments, reader_of
 from rebindlint.runtime.recorder import External
 from rebindlint.runtime.sites import Site
-from rebindlint.runtime.snapshot import Cell, Move, StorageFacts
+from rebindlint.runtime.snapshot import Cell, StorageFacts
 
 __all__ = ["capture_findings", "handle_value", "reload_findings"]
 

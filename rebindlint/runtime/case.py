@@ -15,9 +15,11 @@ import torch
 from rebindlint.model import Protocol, RebindlintError
 from rebindlint.runtime.capture import first_line
 from rebindlint.runtime.compare import Tolerance
+from rebindlint.runtime.devices import chosen_device
 from rebindlint.runtime.fresh import Fresh
-from rebindlint.runtime.guard import Guard, Step
+from rebindlint.runtime.guard import Guard
 from rebindlint.runtime.report import Report
+from rebindlint.runtime.steps import Step
 
 __all__ = ["Case", "load_case", "run_case", "verify_case"]
 
@@ -71,9 +73,7 @@ def load_case(reference: str, *, device: str = "auto") -> Case:
     if not module_name or not name:
         raise RebindlintError(f"a case is named pkg.module:function, not {reference!r}")
     make = _function(module_name, name)
-    if device == "cuda" and not torch.cuda.is_available():
-        raise RebindlintError("no CUDA device is available")
-    wanted = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    wanted = chosen_device(device)
     try:
         made = make(device=wanted) if "device" in inspect.signature(make).parameters else make()
     except Exception as error:  # the host's function

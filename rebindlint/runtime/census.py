@@ -31,7 +31,7 @@ _EXCLUDED_MODULES: Final = (
     "torch.autograd", "torch.utils._python_dispatch",
     "transformers", "pydantic", "zmq", "asyncio", "concurrent", "logging", "threading", "multiprocessing", "importlib", "typing",
     "numpy", "tqdm", "ctypes", "_ctypes", "re", "sympy", "weakref", "abc", "_thread", "_io", "io",
-    "rebindlint.runtime.guard", "rebindlint.runtime.recorder", "rebindlint.runtime.watch", "rebindlint.runtime.capture",
+    "_pytest", "pluggy", "unittest", "rebindlint.runtime",
 )  # fmt: skip
 _EXCLUDED_TYPES: Final = (
     "VllmConfig", "ModelConfig", "CompilationConfig", "PretrainedConfig", "LoadConfig", "ParallelConfig", "SchedulerConfig",

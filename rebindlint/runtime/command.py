@@ -61,7 +61,7 @@ def _demo(device: str, output_format: str, verbose: bool) -> int:
 
     guilty, fixed = run_demo(device)
     if output_format == "json":
-        click.echo(json.dumps([*guilty.to_json(), *fixed.to_json()], indent=2))
+        click.echo(json.dumps([*guilty.to_json(), *fixed.to_json()], indent=2, ensure_ascii=False))
     else:
         click.echo(_GUILTY)
         click.echo(guilty.text(verbose=verbose))
@@ -85,4 +85,8 @@ _FIXED = """
 
 
 def _print(report: Any, output_format: str, verbose: bool) -> None:
-    click.echo(json.dumps(report.to_json(), indent=2) if output_format == "json" else report.text(verbose=verbose))
+    click.echo(
+        json.dumps(report.to_json(), indent=2, ensure_ascii=False)
+        if output_format == "json"
+        else report.text(verbose=verbose)
+    )

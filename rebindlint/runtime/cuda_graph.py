@@ -13,6 +13,7 @@ from rebindlint.runtime.recorder import Obstacle, Recorder
 
 __all__ = ["GraphCapture", "capture_graph"]
 
+_DEVICE: Final = "cuda"
 _WARM_UPS: Final = 3  # runs on a side stream before capturing, as torch's documentation asks for
 
 
@@ -24,7 +25,7 @@ class GraphCapture(Capture):
     def __init__(self, graph: torch.cuda.CUDAGraph, recorder: Recorder, result: Any) -> None:
         super().__init__(recorder, result)
         self.graph = graph
-        self.externals = {n: e for n, e in self.externals.items() if e.tensor.is_cuda}
+        self.externals = {n: e for n, e in self.externals.items() if e.tensor.device.type == _DEVICE}
         # what the stream cannot capture has raised already; shapes that "depend on values" were fixed by the kernel called
         self.obstacles: list[Obstacle] = []
 

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from rebindlint.runtime.case import Case, verify_case
+from rebindlint.runtime.devices import chosen_device
 from rebindlint.runtime.report import Report
 
 __all__ = ["LatentAttention", "SafeLatentAttention", "fixed_case", "guilty_case", "run_demo"]
@@ -89,5 +90,5 @@ def _case(make: Callable[[str], LatentAttention], device: str) -> Case:
 
 def run_demo(device: str = "auto") -> tuple[Report, Report]:
     """The guilty model's report, then the fixed one's."""
-    wanted = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    wanted = chosen_device(device)
     return verify_case(guilty_case(wanted), device=device), verify_case(fixed_case(wanted), device=device)

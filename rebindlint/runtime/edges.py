@@ -75,10 +75,8 @@ def edges_of(shape: Shape, obj: Any) -> Iterator[Edge]:
 
 def length_of(container: Any) -> int:
     """The number of items, read past whatever a subclass overrides; 0 for what is no container."""
-    for kind in (dict, list, tuple, collections.deque, set, frozenset):
-        if isinstance(container, kind):
-            return kind.__len__(container)
-    return 0
+    kinds: tuple[Any, ...] = (dict, list, tuple, collections.deque, set, frozenset)
+    return next((int(kind.__len__(container)) for kind in kinds if isinstance(container, kind)), 0)
 
 
 def _instance_dict(obj: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rebindlint.model import Diagnostic, Frame, Protocol, Severity
+from rebindlint.report.json import as_record
 from rebindlint.runtime.codes import code
 from rebindlint.runtime.sites import Site
 
@@ -111,21 +112,8 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """The static half's keys, then ``tensor`` to ``static_rules``; rows and columns count from 1."""
-        place = self.place
         return {
-            "code": self.code,
-            "name": self.name,
-            "message": self.message,
-            "severity": self.severity.value,
-            "filename": place.filename,
-            "location": {"row": place.row, "column": place.column},
-            "end_location": {"row": place.end_row, "column": place.end_column},
-            "fix": None,
-            "url": None,
-            "attribute": self.tensor,
-            "hook": self.hook,
-            "reload": [self.protocol.value],
-            "trace": [{"filename": f.filename, "row": f.row, "text": f.text} for f in self.trace],
+            **as_record(self.diagnostic()),
             "tensor": self.tensor,
             "also": list(self.also),
             "module": self.module,

@@ -12,10 +12,8 @@ report = guard.verify(fresh=load_again)
 from __future__ import annotations
 
 import contextlib
-import inspect
-import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import torch
 
@@ -25,23 +23,23 @@ from rebindlint.runtime.capture import Capture, NotReplayable, Uncaptured, first
 from rebindlint.runtime.census import Limits
 from rebindlint.runtime.compare import Tolerance
 from rebindlint.runtime.cuda_graph import capture_graph
+from rebindlint.runtime.devices import device_of, wants_graph
+from rebindlint.runtime.difference import difference
 from rebindlint.runtime.findings import Finding
 from rebindlint.runtime.fresh import Fresh, Sides, judge_fresh
 from rebindlint.runtime.moments import Captured, Moments, Reload
 from rebindlint.runtime.poison import unowned
 from rebindlint.runtime.replay_oracle import judge_replay
 from rebindlint.runtime.report import Report
-from rebindlint.runtime.selftest import RandomState, Runs, SelfTest, self_test
+from rebindlint.runtime.selftest import RandomState, Runs, SelfTest, note_undeclared_writes, self_test
 from rebindlint.runtime.sites import definition_site
-from rebindlint.runtime.snapshot import VALUE_LIMIT, Snapshot, difference, take_snapshot
+from rebindlint.runtime.snapshot import VALUE_LIMIT, Snapshot, take_snapshot
+from rebindlint.runtime.steps import BoundStep, Step
 from rebindlint.runtime.unverified import not_verifiable, notes_of
 from rebindlint.runtime.values import untouched, value_findings
 from rebindlint.runtime.watch import Watch
 
-__all__ = ["DEVICES", "Guard", "Step", "assert_reload_safe"]
-
-DEVICES: Final = ("auto", "cpu", "cuda")
-Step = Callable[[], Any] | Callable[[torch.nn.Module], Any]
+__all__ = ["Guard", "assert_reload_safe"]
 
 
 class Guard:
@@ -71,12 +69,12 @@ class Guard:
             raise RebindlintError(f"a guard needs a torch.nn.Module, not a {type(model).__name__}")
         self.model = model
         self._roots = dict(roots or {})
-        self._graph = _wants_graph(model, device)
+        self._graph = wants_graph(model, device)
         self._tolerance = tolerance
         self._look_inside = tuple(look_inside)
         self._limits = limits or Limits()
         self._value_limit = value_limit
-        self._step: Step | None = None
+        self._step: BoundStep | None = None
         self._captured: Captured | None = None
         self._tested: SelfTest | None = None
         self._reload: Reload | None = None
@@ -104,9 +102,9 @@ class Guard:
         """
         if warm_up < 1:
             raise RebindlintError("a step has to run at least once before it is captured: warm_up must be 1 or more")
-        self._step = step
-        self._reload = None
-        run = self._run_on(self.model)
+        bound = self._step = BoundStep(step)
+        self._captured = self._reload = None
+        run = bound.on(self.model)
         random = RandomState()
         with torch.no_grad():
             for _ in range(warm_up):
@@ -116,13 +114,14 @@ class Guard:
             capture = (capture_graph if self._graph else record)(run, self._look_inside)
         except NotReplayable as error:
             capture = Uncaptured(str(error))
-        self._captured = self._moment_of_capture(capture, step)
+        note_undeclared_writes(run, capture, self._value_limit)
+        self._captured = self._moment_of_capture(capture, bound)
         self._tested = self_test(Runs(run, capture), self._tolerance, self._captured.loose)
         random.restore()
         return self._tested
 
-    def _moment_of_capture(self, capture: Capture, step: Step) -> Captured:
-        snapshot, census = take_snapshot(self._all_roots(), self._limits)
+    def _moment_of_capture(self, capture: Capture, bound: BoundStep) -> Captured:
+        snapshot, census = take_snapshot(self._all_roots(bound), self._limits)
         handles = {
             number: value
             for number, external in capture.externals.items()
@@ -134,13 +133,15 @@ class Guard:
         del census  # it holds the tensors
         unnamed = [e for n, e in capture.externals.items() if not snapshot.names(n)]
         loose = unowned(capture, unnamed, collect=False)
-        return Captured(capture, snapshot, definition_site(step), frozenset(loose), handles)
+        return Captured(capture, snapshot, definition_site(bound.step), frozenset(loose), handles)
 
-    def _all_roots(self) -> dict[str, object]:
-        return {"model": self.model, **self._roots, "step": self._step}
+    def _all_roots(self, bound: BoundStep) -> dict[str, object]:
+        return {"model": self.model, **self._roots, **bound.roots()}
 
-    def _snapshot(self) -> tuple[Snapshot, list[type]]:
-        snapshot, census = take_snapshot(self._all_roots(), self._limits, values=True, value_limit=self._value_limit)
+    def _snapshot(self, bound: BoundStep) -> tuple[Snapshot, list[type]]:
+        snapshot, census = take_snapshot(
+            self._all_roots(bound), self._limits, values=True, value_limit=self._value_limit
+        )
         return snapshot, list(census.owners)
 
     @contextlib.contextmanager
@@ -159,10 +160,11 @@ class Guard:
         ``updates`` are patterns of tensor paths that the reload should change; ``same_weights`` says that it
         loads the weights that are loaded already, so that nothing may change.
         """
-        if self._captured is None:
+        bound = self._step
+        if self._captured is None or bound is None:
             raise RebindlintError("capture a step before reloading: guard.capture(step)")
         kept_protocol = _protocol(protocol)
-        before, classes = self._snapshot()
+        before, classes = self._snapshot(bound)
         watch = Watch(classes, blame=blame, junk=junk)
         options: dict[str, Any] = {"updates": tuple(updates), "same_weights": same_weights}
         try:
@@ -170,12 +172,14 @@ class Guard:
                 yield
         except BaseException as error:
             with contextlib.suppress(Exception):  # the host's exception matters more than our notes
-                self._noted(kept_protocol, before, watch, {**options, "error": first_line(error)})
+                self._noted(kept_protocol, bound, before, watch, {**options, "error": first_line(error)})
             raise
-        self._noted(kept_protocol, before, watch, options)
+        self._noted(kept_protocol, bound, before, watch, options)
 
-    def _noted(self, protocol: Protocol, before: Snapshot, watch: Watch, options: dict[str, Any]) -> None:
-        after, _ = self._snapshot()
+    def _noted(
+        self, protocol: Protocol, bound: BoundStep, before: Snapshot, watch: Watch, options: dict[str, Any]
+    ) -> None:
+        after, _ = self._snapshot(bound)
         self._verified = False
         changes = difference(before, after)
         self._watch = watch
@@ -187,25 +191,25 @@ class Guard:
         ``fresh`` builds a new model from the same weights (or gives (model, step)). Never raises for what step, reload or ``fresh``
         raised: that is reported as RT100. Raises RebindlintError when nothing was captured or reloaded.
         """
-        if self._captured is None or self._tested is None:
+        if self._captured is None or self._tested is None or self._step is None:
             raise RebindlintError("nothing was captured: call guard.capture(step) first")
         if self._reload is None:
             raise RebindlintError("nothing was reloaded: do it inside `with guard.reloading():`")
         self._verified = True
         random = RandomState()
         try:
-            return self._judged(self._captured, self._tested, self._reload, fresh, poison)
+            return self._judged(self._step, self._captured, self._tested, self._reload, fresh, poison)
         finally:
             random.restore()
 
     def _judged(
-        self, captured: Captured, tested: SelfTest, reload: Reload, fresh: Fresh | None, poison: bool
+        self, bound: BoundStep, captured: Captured, tested: SelfTest, reload: Reload, fresh: Fresh | None, poison: bool
     ) -> Report:
         capture = captured.capture
         gone = [e for n, e in capture.externals.items() if not reload.after.names(n)]
         moments = Moments(captured, reload, frozenset(unowned(capture, gone, collect=True)))
         trusted = tested.passed and not capture.obstacles
-        runs = Runs(self._run_on(self.model), capture)
+        runs = Runs(bound.on(self.model), capture)
         findings: list[Finding] = list(not_verifiable(moments, tested))
         comparisons, notes = [], notes_of(moments, self._watch)
         if trusted:
@@ -218,7 +222,7 @@ class Guard:
         findings += reload_findings(moments, capture_trusted=trusted)
         findings += value_findings(moments)
         if fresh is not None:
-            live = Sides(self.model, self._run_on(self.model), self._runs_on_any(), runs.reset)
+            live = Sides(self.model, bound.on(self.model), bound.on_any, runs.reset)
             compared = judge_fresh(moments, live, fresh, tested.tolerance, self._limits)
             findings += compared.findings
             comparisons += compared.comparisons
@@ -230,46 +234,12 @@ class Guard:
             capture.kind,
             capture.operators,
             len(capture.externals),
-            _device(self.model),
+            device_of(self.model),
         )
 
     def close(self) -> None:
         """Let go of the captured storages."""
-        self._captured = self._tested = self._reload = self._watch = None
-
-    def _takes_model(self) -> bool:
-        try:
-            parameters = inspect.signature(self._step or (lambda: None)).parameters.values()
-        except (TypeError, ValueError):  # builtins without a signature
-            return False
-        needed = [
-            p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        ]
-        if len(needed) > 1:
-            raise RebindlintError(f"a step takes nothing or the model, not {len(needed)} arguments")
-        return bool(needed)
-
-    def _run_on(self, model: torch.nn.Module) -> Callable[[], Any]:
-        step: Any = self._step
-        return (lambda: step(model)) if self._takes_model() else step
-
-    def _runs_on_any(self) -> Callable[[torch.nn.Module], Any] | None:
-        step: Any = self._step
-        return step if self._takes_model() else None
-
-
-def _wants_graph(model: torch.nn.Module, device: str) -> bool:
-    if device not in DEVICES:
-        raise RebindlintError(f"unknown device {device!r}; use one of {', '.join(DEVICES)}")
-    available = torch.cuda.is_available()
-    if device == "cuda" and not available:
-        raise RebindlintError("no CUDA device is available")
-    return device == "cuda" or (device == "auto" and available and _device(model).startswith("cuda"))
-
-
-def _device(model: torch.nn.Module) -> str:
-    first = next(itertools.chain(model.parameters(), model.buffers()), None)
-    return str(first.device) if first is not None else "cpu"
+        self._step = self._captured = self._tested = self._reload = self._watch = None
 
 
 def _protocol(protocol: Protocol | str) -> Protocol:

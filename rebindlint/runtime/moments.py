@@ -8,11 +8,12 @@ from fnmatch import fnmatchcase
 
 from rebindlint.model import Protocol
 from rebindlint.runtime.capture import Capture
+from rebindlint.runtime.difference import Difference
 from rebindlint.runtime.dispatch import Junk
 from rebindlint.runtime.findings import Reader, StorageState
 from rebindlint.runtime.recorder import External
 from rebindlint.runtime.sites import Site, resolve
-from rebindlint.runtime.snapshot import Cell, Difference, Snapshot, StorageFacts
+from rebindlint.runtime.snapshot import Cell, Snapshot, StorageFacts
 from rebindlint.runtime.watch import Event
 
 __all__ = ["Captured", "Moments", "Reload", "matches", "reader_of"]

@@ -1,7 +1,7 @@
 """Proof by poison: fill the memory that only the capture keeps with NaN, and see who reads it.
 
-A storage is filled only when its owners are counted and all of them are ours, when it holds floating-point numbers, and never when it is a
-handle. The eager step must not change; the replay turns to NaN. Afterwards the bytes are put back.
+A storage is filled only when its owners are counted and all of them are ours, when torch itself allocated it, when it holds floating-point
+numbers, and never when it is a handle. The eager step must not change; the replay turns to NaN. Afterwards the bytes are put back.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 
 from rebindlint.runtime.capture import Capture
 from rebindlint.runtime.recorder import External
-from rebindlint.runtime.storages import SavedBytes, fill_ones, only_owner, ownership_is_provable
+from rebindlint.runtime.storages import SavedBytes, fill_ones, only_owner, ownership_is_provable, torch_allocated
 
 __all__ = ["may_be_filled", "poisoned", "unowned"]
 
@@ -36,8 +36,10 @@ def _counted(capture: Capture, externals: list[External]) -> set[int]:
 
 
 def may_be_filled(external: External) -> bool:
-    """Is the storage used as floating-point numbers by every operator that takes it?"""
-    return all(use.layout.dtype.is_floating_point or use.layout.dtype.is_complex for use in external.uses)
+    """Did torch allocate the storage, and does every operator that takes it use it as floating-point numbers?"""
+    return torch_allocated(external.tensor) and all(
+        use.layout.dtype.is_floating_point or use.layout.dtype.is_complex for use in external.uses
+    )
 
 
 @contextlib.contextmanager

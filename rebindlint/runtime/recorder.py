@@ -48,13 +48,17 @@ class Use:
 
 @dataclass(slots=True)
 class External:
-    """A storage that the step uses and did not make. ``tensor`` is our alias and keeps the memory."""
+    """A storage that the step uses and did not make. ``tensor`` is our alias and keeps the memory.
+
+    ``changes`` when a run was seen to change it although no operator declares that it writes there.
+    """
 
     number: int
     tensor: torch.Tensor
     address: int
     nbytes: int
     uses: list[Use] = field(default_factory=list)
+    changes: bool = False
 
     @property
     def read(self) -> bool:
@@ -62,7 +66,7 @@ class External:
 
     @property
     def written(self) -> bool:
-        return any(use.writes for use in self.uses)
+        return self.changes or any(use.writes for use in self.uses)
 
     @property
     def reader(self) -> Use:

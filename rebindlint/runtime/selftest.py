@@ -17,9 +17,9 @@ import torch
 from rebindlint.runtime.capture import Capture, NotReplayable, first_line
 from rebindlint.runtime.compare import Tolerance, compare, copies, tensors_in
 from rebindlint.runtime.recorder import External
-from rebindlint.runtime.storages import SavedBytes
+from rebindlint.runtime.storages import SavedBytes, digest, may_be_changed, storage_bytes
 
-__all__ = ["RandomState", "Runs", "SelfTest", "self_test"]
+__all__ = ["RandomState", "Runs", "SelfTest", "note_undeclared_writes", "self_test"]
 
 _STATE_BUDGET: Final = 1 << 28  # bytes of written storages that are put back before each run
 _CHANGE_BUDGET: Final = 1 << 26  # bytes of values that are changed
@@ -78,6 +78,24 @@ class Runs:
     def _copied(self, outputs: list[torch.Tensor]) -> list[torch.Tensor]:
         with torch.inference_mode():
             return copies(outputs) + [e.tensor.clone() for e in self.state]
+
+
+def note_undeclared_writes(step: Callable[[], Any], capture: Capture, limit: int) -> None:
+    """Run the step once more and mark what it changes without an operator saying so (running statistics, kernels that forgot to).
+
+    Storages up to ``limit`` bytes are looked at. Raises what the step raises.
+    """
+    silent = [e for e in capture.externals.values() if not e.written]
+    before = [_digest(e, limit) for e in silent]
+    with torch.no_grad():
+        step()
+    for external, old in zip(silent, before, strict=True):
+        external.changes = old != _digest(external, limit)
+
+
+def _digest(external: External, limit: int) -> str | None:
+    with torch.inference_mode():
+        return digest(storage_bytes(external.tensor.untyped_storage()), limit)
 
 
 class RandomState:
@@ -152,6 +170,7 @@ def _changeable(capture: Capture) -> list[External]:
         e
         for e in capture.externals.values()
         if e.read and e.nbytes and e.tensor.dtype in _CHANGEABLE and len({use.layout.dtype for use in e.uses}) == 1
+        if may_be_changed(e.tensor)
     ]
     return _within_budget(floats, _CHANGE_BUDGET)
 

@@ -24,11 +24,13 @@ __all__ = [
     "digest",
     "fill_ones",
     "is_wrapper",
+    "may_be_changed",
     "nan_fractions",
     "only_owner",
     "ownership_is_provable",
     "storage_bytes",
     "storage_of",
+    "torch_allocated",
 ]
 
 _ONES: Final = 0xFF  # NaN in every IEEE-like float format, in float8_e4m3fn, float8_e5m2 and float8_e8m0
@@ -134,6 +136,41 @@ def only_owner(tensor: torch.Tensor, held: int) -> bool:
         return False
     owners, names = _references(tensor)
     return owners - baseline[0] == held and names == baseline[1]
+
+
+def torch_allocated(tensor: torch.Tensor) -> bool:
+    """Did torch's own allocator make the memory for this process alone? Else a file, an array, or another process may own it too."""
+    storage = tensor.untyped_storage()
+    if storage.device.type == "cpu" and storage.is_shared():
+        return False
+    return bool(storage.resizable())
+
+
+def may_be_changed(tensor: torch.Tensor) -> bool:
+    """May the bytes be changed for a moment? Not when they are read-only, in a file, or seen by other processes."""
+    if torch_allocated(tensor):
+        return True
+    storage = tensor.untyped_storage()
+    return storage.device.type == "cpu" and _is_private_mapping(storage.data_ptr(), storage.nbytes())
+
+
+def _is_private_mapping(address: int, nbytes: int) -> bool:
+    """Linux only: do writable private mappings cover the range? False where that cannot be known."""
+    reached = address
+    try:
+        with open("/proc/self/maps", encoding="ascii", errors="replace") as maps:
+            for line in maps:
+                bounds, rights = line.split(maxsplit=2)[:2]
+                start, end = (int(bound, 16) for bound in bounds.split("-"))
+                if start <= reached < end:
+                    if rights[1] != "w" or rights[3] != "p":
+                        return False
+                    reached = end
+                if reached >= address + nbytes:
+                    return True
+    except (OSError, ValueError):
+        return False
+    return False
 
 
 def storage_bytes(storage: torch.UntypedStorage) -> torch.Tensor:

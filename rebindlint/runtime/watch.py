@@ -5,7 +5,8 @@
 dispatch mode sees ``set_`` and uninitialised allocations. On exit, also after an exception, every patched attribute is as it was. Nothing in
 here raises into the host, and no event keeps a tensor: storages are named by number and weakly referenced.
 
-Not seen: writes to ``__dict__``, ``_parameters[...]``, containers, and ``object.__setattr__``. The census finds what they did, without a line.
+Not seen: writes to ``__dict__``, ``_parameters[...]`` and containers, ``object.__setattr__``, and operators of other threads (a dispatch
+mode belongs to its thread). The census finds what they did, without a line.
 """
 
 from __future__ import annotations

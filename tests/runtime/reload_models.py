@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
+from torch.testing._internal.two_tensor import TwoTensor
 
 SIZE = 8
+two_tensor: Any = TwoTensor  # a tensor subclass that wraps two others
+library: Any = torch.library.Library
 
 
 def weight(seed: int) -> torch.Tensor:
@@ -30,6 +34,8 @@ class Layer(nn.Module):
     """``derived`` is computed from ``weight`` by a hook that binds once and then copies."""
 
     derived: torch.Tensor
+    kernel: Any
+    other: Any
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,7 +90,8 @@ class KernelLayer(Layer):
         self.kernel = Kernel(self.weight.detach())  # rebuilds holder
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x @ self.weight + x @ self.kernel.packed
+        packed: torch.Tensor = self.kernel.packed
+        return x @ self.weight + x @ packed
 
 
 class StaleLayer(Layer):
@@ -105,3 +112,13 @@ class UnreadLayer(Layer):
 
 def load(kind: Callable[[], Layer], seed: int = 1) -> Layer:
     return kind().load(seed)
+
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Parameter(weight(1), requires_grad=False)
+        self.head = self.embed
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ self.embed

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from torch.testing._internal.two_tensor import TwoTensor
 
 from rebindlint.runtime.capture import NotReplayable, Recording, record
 from rebindlint.runtime.recorder import External
 from rebindlint.runtime.sites import resolve
 
-from .reload_models import Layer, inputs, load, row_of, weight
+from .reload_models import Layer, inputs, load, row_of, two_tensor, weight
+from .reload_models import library as make_library
 
 
 def external(recording: Recording, tensor: torch.Tensor) -> External:
@@ -71,7 +71,7 @@ class Mixed(nn.Module):
         super().__init__()
         self.counter = torch.zeros(2)
         self.table = torch.randn(8, 4)
-        self.register_buffer("index", torch.tensor([3, 1]))
+        self.index = torch.tensor([3, 1])
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         self.counter.add_(1)
@@ -83,7 +83,9 @@ class Mixed(nn.Module):
         constant = torch.tensor([1.0, 2.0, 3.0, 4.0])
         constant.mul_(2)
         dropped = nn.functional.dropout(out, 0.5)
-        return torch.cat([dropped.view(4, 2).t().reshape(2, 4), constant.expand(2, 4)]) + places.sum() + self.counter.sum()
+        return (
+            torch.cat([dropped.view(4, 2).t().reshape(2, 4), constant.expand(2, 4)]) + places.sum() + self.counter.sum()
+        )
 
 
 def test_views_writes_constants_and_random_numbers_are_replayed() -> None:
@@ -122,13 +124,13 @@ def library() -> Iterator[dict[str, Any]]:
     def attend_into(x: torch.Tensor, out: torch.Tensor) -> None:
         out.copy_(x @ state["w"])
 
-    lib = torch.library.Library("rebindlint_test", "DEF")
+    lib = make_library("rebindlint_test", "DEF")
     lib.define("attend(Tensor x) -> Tensor")
     lib.impl("attend", lambda x: x @ state["w"], "CPU")
     lib.define("attend_into(Tensor x, Tensor(a!) out) -> ()")
     lib.impl("attend_into", attend_into, "CompositeExplicitAutograd")
     yield state
-    lib._destroy()  # type: ignore[no-untyped-call]
+    lib._destroy()
 
 
 @pytest.mark.parametrize("into", [False, True])
@@ -152,7 +154,9 @@ def test_operators_written_in_python_are_looked_into(library: dict[str, Any], in
     assert torch.equal(recording.outputs[0], expected)
 
 
-def test_operators_of_a_named_namespace_are_looked_into(monkeypatch: pytest.MonkeyPatch, library: dict[str, Any]) -> None:
+def test_operators_of_a_named_namespace_are_looked_into(
+    monkeypatch: pytest.MonkeyPatch, library: dict[str, Any]
+) -> None:
     library["w"] = weight(1)
     x = inputs()
     monkeypatch.setattr(torch.library, "_impls", set())
@@ -164,9 +168,9 @@ def test_operators_of_a_named_namespace_are_looked_into(monkeypatch: pytest.Monk
 
 
 def test_wrapping_tensors_are_recorded_by_what_they_wrap() -> None:
-    wrapped = TwoTensor(weight(1), weight(2))
+    wrapped = two_tensor(weight(1), weight(2))
     x = inputs()
-    recording = record(lambda: (TwoTensor(x, x) @ wrapped))
+    recording = record(lambda: two_tensor(x, x) @ wrapped)
     assert {t.untyped_storage()._cdata for t in (wrapped.a, wrapped.b, x)} == set(recording.externals)
     wrapped.a.copy_(weight(3))
     recording.replay()
@@ -245,9 +249,8 @@ def test_resized_memory_is_noticed() -> None:
 def test_nothing_of_the_step_is_kept_but_memory() -> None:
     import weakref
 
-    layer, x = load(Layer), inputs()
-    recording = record(lambda: layer(x))
-    gone = weakref.ref(layer)
-    del layer
+    layers, x = [load(Layer)], inputs()
+    recording = record(lambda: layers[0](x))
+    gone = weakref.ref(layers.pop())
     assert gone() is None
     recording.replay()

@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 import pytest
 import torch
 from torch import nn
-from torch.testing._internal.two_tensor import TwoTensor
 
 from rebindlint.runtime.census import Census, Limits, take_census
+
+from .reload_models import two_tensor
 
 
 def paths(root: object, **limits: Any) -> set[str]:
@@ -50,7 +51,10 @@ def closure(tensor: torch.Tensor) -> Any:
     return apply
 
 
-def default(value: torch.Tensor = torch.zeros(1), *, named: torch.Tensor = torch.ones(1)) -> None:
+ONE = torch.ones(1)
+
+
+def default(value: torch.Tensor = ONE, *, named: torch.Tensor = ONE) -> None:
     """Its defaults hold tensors."""
 
 
@@ -88,7 +92,7 @@ def carrying() -> torch.Tensor:
         (carrying(), {"", ".scale"}),
         (Shared(), {".<class Shared>.table['t']"}),
         (torch.eye(2).to_sparse(), {"", "._indices()", "._values()"}),
-        (TwoTensor(torch.zeros(1), torch.zeros(1)), {".a", ".b"}),
+        (two_tensor(torch.zeros(1), torch.zeros(1)), {".a", ".b"}),
     ],
     ids=lambda value: "" if isinstance(value, set) else type(value).__name__,
 )
@@ -99,7 +103,7 @@ def test_every_way_to_hold_a_tensor_is_followed(value: object, expected: set[str
 
 def test_modules_give_registered_names_first_and_plain_attributes_too() -> None:
     inner = nn.Linear(2, 2)
-    model = nn.Module()
+    model: Any = nn.Module()
     model.backref = types.SimpleNamespace(layer=inner)  # found earlier, yet not the name users know
     model.layer = inner
     model.register_buffer("cache", torch.zeros(1))
@@ -223,14 +227,14 @@ def test_roots_are_walked_in_turn_and_the_first_gives_the_names() -> None:
 
 
 def test_the_classes_on_the_way_are_known() -> None:
-    model = nn.Module()
+    model: Any = nn.Module()
     model.method = Method()
     model.other = types.SimpleNamespace(nothing=1)
     assert list(take_census({"model": model}).owners) == [Method, nn.Module]
 
 
 def test_parents_lead_back_to_the_root() -> None:
-    model = nn.Module()
+    model: Any = nn.Module()
     model.method = Method()
     census: Census = take_census({"model": model})
     assert census.parents[id(model.method)] == (model, "method")
@@ -238,7 +242,7 @@ def test_parents_lead_back_to_the_root() -> None:
 
 @pytest.mark.parametrize("frozen", [False, True])
 def test_many_tensors_are_fast(frozen: bool) -> None:
-    model = nn.Module()
+    model: Any = nn.Module()
     model.tables = [{i: torch.empty(1) for i in range(100)} for _ in range(200)]
     if frozen:
         gc.freeze()

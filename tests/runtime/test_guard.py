@@ -33,15 +33,20 @@ def test_an_unsafe_reload_is_an_assertion_with_the_report() -> None:
     assert "rebinds attribute" in str(caught.value)
 
 
+def reload_and_raise(guard: Guard, layer: Layer, error: BaseException) -> None:
+    with guard.reloading():
+        layer.derived = weight(2)
+        raise error
+
+
 @pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, SystemExit])
 def test_what_the_reload_raises_passes_through_and_is_reported(kind: type[BaseException]) -> None:
     layer, before = load(RebindingLayer), fingerprint()
     guard = Guard(layer)
     guard.capture(lambda m: m(X))
     error = kind("the checkpoint is broken\nsecond line")
-    with pytest.raises(kind) as caught, guard.reloading():
-        layer.derived = weight(2)
-        raise error
+    with pytest.raises(kind) as caught:
+        reload_and_raise(guard, layer, error)
     assert caught.value is error
     assert caught.value.__cause__ is None
     assert fingerprint() == before
@@ -126,7 +131,10 @@ def test_a_step_that_does_not_take_the_model_needs_a_step_for_the_fresh_one() ->
         (lambda: Guard(load(Layer)).reloading().__enter__(), "capture a step before reloading"),
         (lambda: captured().verify(), "nothing was reloaded"),
         (lambda: captured().reloading(protocol="magic").__enter__(), "unknown reload protocol 'magic'"),
-        (lambda: Guard(load(Layer)).capture(lambda a, b: a), "takes nothing or the model, not 2 arguments"),
+        (
+            lambda: Guard(load(Layer)).capture(two_arguments),  # type: ignore[arg-type]
+            "takes nothing or the model, not 2 arguments",
+        ),
         (lambda: Guard(load(Layer)).capture(lambda m: m(X), warm_up=0), "warm_up must be 1 or more"),
     ],
 )
@@ -134,6 +142,10 @@ def test_misuse_is_one_line(misuse: Any, message: str) -> None:
     with pytest.raises(RebindlintError, match=message) as caught:
         misuse()
     assert "\n" not in str(caught.value)
+
+
+def two_arguments(first: Any, second: Any) -> Any:
+    return first, second
 
 
 def captured() -> Guard:
@@ -152,16 +164,20 @@ def test_several_reloads_are_judged_one_by_one() -> None:
     layer = load(Layer)
     guard = Guard(layer)
     guard.capture(lambda m: m(X))
-    outcomes = []
-    for derived in (None, weight(5), None):
+    reports = []
+    for seed, derived in ((3, None), (4, weight(5)), (6, None)):
         with guard.reloading():
-            layer.load(3)
+            layer.load(seed)
             if derived is not None:
                 layer.derived = derived
-        outcomes.append([finding.code for finding in guard.verify().findings])
-    assert outcomes[0] == []
-    assert outcomes[1] == ["RT101", "RT102"]
-    assert outcomes[2] == ["RT101", "RT102"]  # the captured storage has been dead since
+        reports.append(guard.verify())
+    assert [[finding.code for finding in report.findings] for report in reports] == [
+        [],
+        ["RT101", "RT102"],
+        ["RT101", "RT102"],
+    ]
+    assert "by the reload" in reports[1].findings[0].message
+    assert "between capture and reload" in reports[2].findings[0].message  # dead since the second
 
 
 def test_five_runs_in_one_process_say_the_same() -> None:
@@ -172,7 +188,9 @@ def test_five_runs_in_one_process_say_the_same() -> None:
         with guard.reloading():
             layer.load(2)
         report = guard.verify(lambda: load(kind, 2))
-        return [f"{finding.code} {finding.tensor} {finding.old.state if finding.old else ''}" for finding in report.findings]
+        return [
+            f"{finding.code} {finding.tensor} {finding.old.state if finding.old else ''}" for finding in report.findings
+        ]
 
     kinds = [Layer, RebindingLayer, KernelLayer, StaleLayer]
     first = {kind: once(kind) for kind in kinds}
@@ -211,8 +229,7 @@ def test_poisoned_memory_is_put_back_and_the_live_model_untouched() -> None:
     guard.verify()
     assert torch.equal(layer(X), expected)
     assert all(
-        torch.equal(e.tensor, old)
-        for e, old in zip(guard._captured.capture.externals.values(), contents, strict=True)
+        torch.equal(e.tensor, old) for e, old in zip(guard._captured.capture.externals.values(), contents, strict=True)
     )
 
 
@@ -273,6 +290,21 @@ def test_a_step_may_be_any_callable(form: str) -> None:
     assert guard.verify().findings == ()
 
 
+HELD = {"x": inputs()}
+
+
+def test_inputs_that_a_step_reads_from_its_module_have_names() -> None:
+    layer = load(Layer)
+    guard = Guard(layer)
+    guard.capture(lambda m: m(X) + m(HELD["x"]))
+    with guard.reloading():
+        HELD["x"] = weight(7)[:2]
+    report = guard.verify()
+    (finding,) = report.with_code("RT101")
+    assert finding.tensor == "step.<global HELD>['x']"
+    assert finding.static_rules == ("RB105",)
+
+
 def test_a_reload_while_another_is_watched_is_said() -> None:
     layer, other = load(Layer), load(RebindingLayer)
     guards = [Guard(layer), Guard(other)]
@@ -291,7 +323,7 @@ def test_a_reload_while_another_is_watched_is_said() -> None:
 def test_a_tolerance_is_used_and_named() -> None:
     layer = load(RebindingLayer)
     guard = Guard(layer, tolerance=Tolerance(atol=1e6))
-    assert not guard.capture(lambda m: m(X)).passed or guard.capture(lambda m: m(X)).tolerance.atol == 1e6
+    assert guard.capture(lambda m: m(X)).tolerance == Tolerance(atol=1e6)
     with guard.reloading():
         layer.load(2)
     report = guard.verify()

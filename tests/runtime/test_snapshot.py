@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from rebindlint.runtime.snapshot import Difference, Layout, Snapshot, difference, take_snapshot
+from rebindlint.runtime.difference import Difference, difference
+from rebindlint.runtime.snapshot import Layout, Snapshot, take_snapshot
 
 
 def snap(root: object) -> Snapshot:

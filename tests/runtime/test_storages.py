@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import gc
+import mmap
+import warnings
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,10 +17,12 @@ from rebindlint.runtime.storages import (
     digest,
     fill_ones,
     is_wrapper,
+    may_be_changed,
     nan_fractions,
     only_owner,
     ownership_is_provable,
     storage_of,
+    torch_allocated,
 )
 
 FLOATS = [torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.float8_e4m3fn, torch.float8_e5m2]
@@ -168,6 +174,36 @@ def test_nan_fractions_tell_the_filling_from_computed_nan() -> None:
     assert converted is not None
     assert converted == (1.0, 0.0)  # a NaN still, with other bytes
     assert nan_fractions(torch.zeros(4, dtype=torch.int32)) is None
+
+
+def test_only_memory_that_torch_allocated_for_us_is_ours(tmp_path: Path) -> None:
+    file = tmp_path / "weights"
+    file.write_bytes(bytes(16))
+    buffer = bytearray(16)
+    private = torch.from_file(str(file), shared=False, size=4)
+    shared: Any = torch.ones(4)
+    shared.share_memory_()
+    mapped = torch.from_file(str(file), shared=True, size=4)
+    cases = {
+        "plain": (torch.ones(4), True, True),
+        "view": (torch.ones(4)[1:], True, True),
+        "array": (torch.frombuffer(buffer, dtype=torch.float32), False, True),
+        "private file": (private, False, True),
+        "file": (mapped, False, False),
+        "shared": (shared, False, False),
+    }
+    found = {name: (torch_allocated(t), may_be_changed(t)) for name, (t, _, _) in cases.items()}
+    if not Path("/proc/self/maps").exists():
+        pytest.skip("mappings cannot be read here")
+    assert found == {name: (allocated, changeable) for name, (_, allocated, changeable) in cases.items()}
+
+
+def test_read_only_memory_is_never_changed() -> None:
+    with mmap.mmap(-1, 4096, prot=mmap.PROT_READ) as memory, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch warns that it cannot protect the buffer
+        tensor = torch.frombuffer(memory, dtype=torch.float32)
+        assert not may_be_changed(tensor)
+        del tensor
 
 
 def test_tensors_without_storage_have_none() -> None:

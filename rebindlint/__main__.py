@@ -1,0 +1,6 @@
+"""``python -m rebindlint``."""
+
+from rebindlint.cli import main
+
+if __name__ == "__main__":
+    main()

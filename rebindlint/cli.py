@@ -1,0 +1,241 @@
+"""The command line: ``rebindlint [PATHS]`` checks; ``explain`` and ``rules`` tell about the rules, ``verify`` runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn, TypeVar
+
+import click
+
+from rebindlint.model import RebindlintError
+from rebindlint.version import installed_version
+
+__all__ = ["cli", "main"]
+
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+_F = TypeVar("_F", bound=Callable[..., object])
+
+
+class _DefaultsToCheck(click.Group):
+    """A group whose arguments belong to ``check`` unless the first one names a command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = {"-h", "--help", "--version", *self.list_commands(ctx)}
+        return super().parse_args(ctx, args if args and args[0] in own else ["check", *args])
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*super().list_commands(ctx), "verify"]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name == "verify":  # imported when asked for, as the runtime half is
+            from rebindlint.runtime.command import verify
+
+            return verify
+        return super().get_command(ctx, name)
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_usage("rebindlint", "[check] [OPTIONS] [PATHS]...")
+        formatter.write_usage("rebindlint", "explain CODE", prefix="       ")
+        formatter.write_usage("rebindlint", "rules [OPTIONS]", prefix="       ")
+        formatter.write_usage("rebindlint", "verify [OPTIONS]", prefix="       ")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        check.format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+
+@click.group(cls=_DefaultsToCheck, context_settings=_CONTEXT, no_args_is_help=False)
+@click.version_option(installed_version(), prog_name="rebindlint", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Find, explain and fix tensor-rebinding hazards in the weight-reload hooks of LLM engines.
+
+    PATHS are Python files and folders (the current one by default); `-` reads standard input. A path that is
+    named like a command is written ./rules. Exit status: 0 nothing found, 1 hazards are left, 2 something could not be done.
+    """
+
+
+def _codes(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...] | None:
+    """Comma lists, given once or often; None when the option was not given."""
+    from rebindlint.config_values import parse_selector
+
+    parts = [part for value in values for part in value.split(",") if part.strip()]
+    try:
+        return tuple(parse_selector(part) for part in parts) if values else None
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def _patterns(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...] | None:
+    return tuple(part.strip() for value in values for part in value.split(",") if part.strip()) if values else None
+
+
+def _target_version(ctx: click.Context, parameter: click.Parameter, value: str | None) -> object:
+    from rebindlint.config_values import PARSERS
+
+    try:
+        return None if value is None else PARSERS["target-version"](value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def _options(*declarations: Callable[[_F], _F]) -> Callable[[_F], _F]:
+    def decorate(function: _F) -> _F:
+        for declaration in reversed(declarations):
+            function = declaration(function)
+        return function
+
+    return decorate
+
+
+_FIXING = _options(
+    click.option("--fix/--no-fix", default=None, help="Apply the safe fixes and report what is left."),
+    click.option("--unsafe-fixes/--no-unsafe-fixes", default=None, help="Count unsafe fixes as applicable."),
+    click.option(
+        "--diff", is_flag=True, help="Write nothing; print what --fix would change; exit 1 when there is something."
+    ),
+    click.option("--fix-only", is_flag=True, help="Apply fixes, but do not report what is left. Implies --fix."),
+)
+_SELECTING = _options(
+    click.option(
+        "--select", multiple=True, callback=_codes, metavar="CODES", help="Rules to ask, by code or prefix, or ALL."
+    ),
+    click.option("--ignore", multiple=True, callback=_codes, metavar="CODES", help="Rules to leave out."),
+    click.option(
+        "--extend-select", multiple=True, callback=_codes, metavar="CODES", help="Rules to ask besides those selected."
+    ),
+    click.option(
+        "--reload",
+        type=click.Choice(["direct", "layerwise", "all"]),
+        default=None,
+        help="Only hazards under this reload protocol.",
+    ),
+    click.option(
+        "--target-version",
+        callback=_target_version,
+        metavar="NAME==VERSION",
+        help="Release whose helpers fixes may call.",
+    ),
+)
+_REPORTING = _options(
+    click.option(
+        "--output-format", type=click.Choice(["text", "concise", "json"]), default=None, help="text by default."
+    ),
+    click.option("-o", "--output-file", type=click.Path(path_type=Path), metavar="FILE", help="Write the report here."),
+    click.option("--statistics", is_flag=True, help="Count the findings of each rule instead of listing them."),
+    click.option("-e", "--exit-zero", is_flag=True, help="Exit with 0 even when hazards are left."),
+    click.option(
+        "--exit-non-zero-on-fix", is_flag=True, help="Exit with 1 when something was fixed, even if nothing is left."
+    ),
+    click.option("-q", "--quiet", is_flag=True, help="Print findings and nothing else."),
+    click.option("-v", "--verbose", is_flag=True, help="Tell what was done, and show tracebacks of internal errors."),
+)
+_FILES = _options(
+    click.option(
+        "--exclude",
+        multiple=True,
+        callback=_patterns,
+        metavar="PATTERNS",
+        help="Leave these out, instead of the defaults.",
+    ),
+    click.option(
+        "--extend-exclude", multiple=True, callback=_patterns, metavar="PATTERNS", help="Leave these out, too."
+    ),
+    click.option(
+        "--force-exclude/--no-force-exclude",
+        default=None,
+        help="Leave excluded and ignored files out even when they are named.",
+    ),
+    click.option(
+        "--respect-gitignore/--no-respect-gitignore", default=None, help="Leave out what git ignores (the default)."
+    ),
+    click.option("--stdin-filename", metavar="FILE", help="What standard input is called."),
+    click.option(
+        "--affected",
+        is_flag=True,
+        help="Also report hooks of other files that run into hazards through the given ones.",
+    ),
+)
+_RUNNING = _options(
+    click.option(
+        "--config",
+        "config_file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Read this pyproject.toml or rebindlint.toml.",
+    ),
+    click.option("--isolated", is_flag=True, help="Read no configuration file."),
+    click.option("-n", "--no-cache", is_flag=True, help="Neither read nor write cached results."),
+    click.option("-j", "--jobs", type=click.IntRange(min=0), default=None, help="Processes to use; 0 for one a core."),
+)
+
+
+@cli.command(context_settings=_CONTEXT)
+@click.argument("paths", nargs=-1, type=click.Path())
+@_FIXING
+@_SELECTING
+@_REPORTING
+@_FILES
+@_RUNNING
+def check(paths: tuple[str, ...], **options: object) -> NoReturn:
+    """Lint files and folders (the default command)."""
+    from rebindlint.command import Options
+    from rebindlint.command import check as lint
+
+    sys.exit(lint(Options.of(paths, options)))
+
+
+@cli.command(context_settings=_CONTEXT)
+@click.argument("code")
+def explain(code: str) -> None:
+    """Print the page of a rule, such as RB101 or attribute-rebind."""
+    from rebindlint import rule_pages
+
+    rule_pages.explain(code)
+
+
+@cli.command(context_settings=_CONTEXT)
+@click.option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def rules(output_format: str) -> None:
+    """List the rules: code, name, whether it has a fix, and what it says."""
+    from rebindlint import rule_pages
+
+    rule_pages.list_rules(output_format)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Runs a command and exits; whatever goes wrong is one line on standard error."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        status = cli.main(list(arguments), prog_name="rebindlint", standalone_mode=False)
+    except (KeyboardInterrupt, click.Abort):
+        _leave("interrupted", 130)
+    except BrokenPipeError:
+        _close_pipe()
+        sys.exit(1)
+    except click.ClickException as error:
+        _leave(error.format_message(), 2)
+    except RebindlintError as error:
+        _leave(str(error), 2)
+    except Exception as error:  # the only place that can tell the user in one line
+        if "-v" in arguments or "--verbose" in arguments:
+            traceback.print_exc()
+        _leave(f"internal error: {type(error).__name__}: {error} (run with --verbose for the traceback)", 2)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _leave(message: str, status: int) -> NoReturn:
+    try:
+        sys.stderr.write("rebindlint: " + " ".join(message.split()) + "\n")
+    except BrokenPipeError:
+        _close_pipe()
+    sys.exit(status)
+
+
+def _close_pipe() -> None:
+    """The reader is gone; what is still buffered must not fail again when Python exits."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rebindlint.runtime.command import verify
+
+CASE = """
+import torch
+from torch import nn
+
+def make_case():
+    layer = nn.Linear(2, 2)
+    x = torch.ones(1, 2)
+    def reload():
+        {reload}
+    return layer, lambda m: m(x), reload
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+def case(here: Path, name: str, reload: str) -> str:
+    (here / f"{name}.py").write_text(CASE.format(reload=reload))
+    return f"{name}:make_case"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(verify, list(arguments))
+
+
+def test_the_demonstration_shows_both_and_exits_with_zero() -> None:
+    result = run("--demo", "--device", "cpu")
+    assert result.exit_code == 0
+    guilty, _, fixed = result.output.partition("2. The same hook")
+    assert "RT101 error: `model.w_uk_t`" in guilty
+    assert "Found 3 errors." in guilty
+    assert "Nothing found" in fixed
+
+
+def test_the_demonstration_as_json() -> None:
+    result = run("--demo", "--device", "cpu", "--output-format", "json")
+    assert [record["code"] for record in json.loads(result.output)] == ["RT101", "RT101", "RT102"]
+
+
+def test_findings_exit_with_one(here: Path) -> None:
+    reference = case(here, "guilty_verify_case", "layer.weight.data = torch.zeros(2, 2)")
+    result = run("--case", reference)
+    assert result.exit_code == 1
+    assert "layer.weight.data = torch.zeros(2, 2)" in result.output
+    records = json.loads(run("--case", reference, "--output-format", "json").output)
+    assert {record["attribute"] for record in records} == {"model.weight", None}
+
+
+def test_a_clean_case_exits_with_zero(here: Path) -> None:
+    reference = case(here, "clean_verify_case", "layer.weight.detach().fill_(2)")
+    result = run("--case", reference)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "Nothing found" in result.output
+    assert json.loads(run("--case", reference, "--output-format", "json").output) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "say either --demo or --case"),
+        (["--demo", "--case", "a:b"], "say either --demo or --case"),
+        (["--case", "no_such_module_at_all:f"], "rebindlint: cannot import no_such_module_at_all"),
+        (["--demo", "--device", "tpu"], "Invalid value for '--device'"),
+    ],
+)
+def test_bad_input_exits_with_two(arguments: list[str], message: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_missing_torch_is_one_line_that_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rebindlint.runtime.command.torch_is_missing", lambda: True)
+    result = run("--demo")
+    assert result.exit_code == 2
+    assert result.stderr == "rebindlint: the runtime half needs torch: pip install 'rebindlint[runtime]'\n"
+
+
+def test_help_is_there() -> None:
+    assert "--case PKG.MODULE:FUNCTION" in run("-h").output
