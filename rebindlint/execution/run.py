@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Executed", "execute_hooks"]
 
 MAX_EXECUTIONS = 48
+MAX_FRUITLESS = 14  # paths in a row that bind nothing which an earlier one had not bound
 _CHUNK = 8
 
 
@@ -106,6 +107,7 @@ class _Search:
 
     def explore(self) -> None:
         explorer = Explorer(MAX_EXECUTIONS)
+        fruitless = 0
         for plan, default in explorer.plans():
             oracle = Oracle(plan, default, explorer.avoid)
             outcome = execute_twice(self.index, self.hook, oracle, self.protocols[0], tolerant=self.tolerant, known=self.bound)
@@ -115,6 +117,9 @@ class _Search:
             else:
                 explorer.record(oracle, default)
             self._collect(outcome, oracle, default)
+            fruitless = 0 if outcome.captured else fruitless + 1
+            if fruitless >= MAX_FRUITLESS:
+                break
         self.executions += explorer.executions
         if explorer.exhausted:
             self.spent = f"after {explorer.executions} paths"

@@ -257,9 +257,13 @@ class Index:
         return self._subclass_lines
 
     def classes_of(self, module: Module) -> Iterator[ClassInfo]:
-        for node in ast.walk(module.tree):
+        stack: list[ast.stmt] = list(module.tree.body)
+        while stack:  # statements only: no class stands inside an expression
+            node = stack.pop()
             if isinstance(node, ast.ClassDef):
                 yield self.class_info(module, node)
+            for block in ("body", "orelse", "finalbody"):
+                stack.extend(getattr(node, block, ()))
 
     # ---- what fixes ask
 

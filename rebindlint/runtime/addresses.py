@@ -1,4 +1,6 @@
-"""Oracle A, addresses: does the model still use, where the capture found it, each storage that the captured step holds?"""
+"""Oracle A, addresses: does the model still use, where the capture found it, each storage that the captured step
+holds?
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,9 @@ _HIGHEST_POINTER: Final = 1 << 47
 
 
 def handle_value(external: External, cells: list[Cell]) -> int | None:
-    """The number in a native handle, None for anything else: one 64-bit integer on the host that an object with a ``__del__``
-    holds, or that looks like an address."""
+    """The number in a native handle, None for anything else: one 64-bit integer on the host that an object with a
+    ``__del__`` holds, or that looks like an address.
+    """
     tensor = external.tensor
     if str(tensor.dtype) not in ("torch.int64", "torch.uint64") or tensor.device.type != "cpu":
         return None
@@ -127,7 +130,9 @@ def _relaid_and_read(moments: Moments) -> Iterator[Finding]:
 
 
 def reload_findings(moments: Moments, *, capture_trusted: bool) -> Iterator[Finding]:
-    """RT107, and where the capture can be trusted RT109 and the notes of RT108: these compare before and after the reload."""
+    """RT107, and where the capture can be trusted RT109 and the notes of RT108: these compare before and after the
+    reload.
+    """
     split = set()
     for group in moments.reload.difference.split:
         split |= {move.before.path for move in group.moved}

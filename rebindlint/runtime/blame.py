@@ -1,4 +1,6 @@
-"""Which event of the reload put a cell where it is: by the storage first, then by the object that holds it, then by who holds that object."""
+"""Which event of the reload put a cell where it is: by the storage first, then by the object that holds it, then by
+who holds that object.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ _BY_KIND: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """The line that bound the cell (innermost first, empty when nobody saw it), and the static rules that speak of such lines."""
+    """The line that bound the cell (innermost first, empty when nobody saw it), and the static rules that speak of
+    such lines.
+    """
 
     rebound: tuple[Site, ...] = ()
     hook: str = ""

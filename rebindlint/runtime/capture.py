@@ -1,7 +1,7 @@
 """A captured step: which storages it holds, and a replay on exactly those storages.
 
-`Recording` works on any device through the dispatcher; ``cuda_graph.GraphCapture`` is a real ``torch.cuda.CUDAGraph`` with the recorder inside.
-Both keep the captured storages alive, so that looking at dead memory is safe.
+`Recording` works on any device through the dispatcher; ``cuda_graph.GraphCapture`` is a real ``torch.cuda.CUDAGraph``
+with the recorder inside. Both keep the captured storages alive, so that looking at dead memory is safe.
 """
 
 from __future__ import annotations

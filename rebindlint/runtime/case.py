@@ -1,4 +1,6 @@
-"""Cases: a model, a step and a reload in one function of the host's, named on the command line as ``pkg.module:make_case``."""
+"""Cases: a model, a step and a reload in one function of the host's, named on the command line as
+``pkg.module:make_case``.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,9 @@ __all__ = ["Case", "load_case", "run_case", "verify_case"]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What `verify_case` needs. A function named by ``--case`` may also give a mapping with these keys, or a tuple (model, step,
-    reload) or (model, step, reload, fresh), so that it does not have to import rebindlint."""
+    """What `verify_case` needs. A function named by ``--case`` may also give a mapping with these keys, or a tuple
+    (model, step, reload) or (model, step, reload, fresh), so that it does not have to import rebindlint.
+    """
 
     model: torch.nn.Module
     step: Step
@@ -42,8 +45,9 @@ class Case:
 
 
 def run_case(reference: str, *, device: str = "auto") -> Report:
-    """Load ``pkg.module:function`` and verify the case that it makes. Raises RebindlintError, in one line, for whatever goes wrong
-    in the host's code: a wrong name, an exception of the function, the step or the reload."""
+    """Load ``pkg.module:function`` and verify the case that it makes. Raises RebindlintError, in one line, for
+    whatever goes wrong in the host's code: a wrong name, an exception of the function, the step or the reload.
+    """
     case = load_case(reference, device=device)
     try:
         return verify_case(case, device=device)

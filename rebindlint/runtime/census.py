@@ -1,14 +1,15 @@
 """The census: every tensor that can be reached from given roots, with the path that leads there.
 
-The walk follows registered parameters, buffers and sub-modules first (so that a tensor's first path is the name users know), then
-plain attributes, containers, ``__slots__``, closures, function defaults, partials, bound methods, attributes of tensors, ``.grad`` and
-attributes of classes. An object is entered once, under the first path found; a tensor is recorded under every path, because paths to one storage are
-the aliases that a reload may break. It is a loop over a queue, so depth and cycles do not matter, and it does not ask the garbage
-collector, which sees nothing after ``gc.freeze()``.
+The walk follows registered parameters, buffers and sub-modules first (so that a tensor's first path is the name users
+know), then plain attributes, containers, ``__slots__``, closures, function defaults, partials, bound methods,
+attributes of tensors, ``.grad`` and attributes of classes. An object is entered once, under the first path found; a
+tensor is recorded under every path, because paths to one storage are the aliases that a reload may break. It is a
+loop over a queue, so depth and cycles do not matter, and it does not ask the garbage collector, which sees nothing
+after ``gc.freeze()``.
 
-No code of the host runs: containers are read through the built-in types' own iterators, attributes from ``__dict__`` and slot
-descriptors. Not followed: Python modules, weak references, threads, loggers, generators, TorchScript modules, and instances of what
-`Limits` excludes.
+No code of the host runs: containers are read through the built-in types' own iterators, attributes from ``__dict__``
+and slot descriptors. Not followed: Python modules, weak references, threads, loggers, generators, TorchScript
+modules, and instances of what `Limits` excludes.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ _EXCLUDABLE: Final = frozenset({Shape.OBJECT, Shape.DICT, Shape.SEQUENCE, Shape.
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Where the walk stops: modules (with everything below them) and class names whose instances are not entered, and the
-    length beyond which a container is left out and reported."""
+    """Where the walk stops: modules (with everything below them) and class names whose instances are not entered, and
+    the length beyond which a container is left out and reported.
+    """
 
     excluded_modules: tuple[str, ...] = _EXCLUDED_MODULES
     excluded_types: tuple[str, ...] = _EXCLUDED_TYPES
@@ -91,7 +93,9 @@ _Item = tuple[Shape, Any, str, str, Any, Any, str]  # shape, object, path, kind,
 
 
 def take_census(roots: Mapping[str, object], limits: Limits | None = None) -> Census:
-    """Walk from each root in turn; earlier roots give the names. Never runs the host's code and never raises for what it finds."""
+    """Walk from each root in turn; earlier roots give the names. Never runs the host's code and never raises for what
+    it finds.
+    """
     census = Census()
     walk = _Walk(census, limits or Limits())
     collecting = gc.isenabled()

@@ -19,7 +19,9 @@ _MODULE: Final = re.compile(r"rt\d{3}")
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """``oracle`` is what decides: addresses, replay, fresh, junk or selftest. ``static`` are the rules of the same kind."""
+    """``oracle`` is what decides: addresses, replay, fresh, junk or selftest. ``static`` are the rules of the same
+    kind.
+    """
 
     code: str
     name: str

@@ -18,7 +18,9 @@ __all__ = ["Outcome", "Tolerance", "compare", "copies", "same_values", "tensors_
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """Largest allowed ``|actual - expected|`` is ``atol + rtol * |expected|``; zero means bit for bit (NaN equals NaN)."""
+    """Largest allowed ``|actual - expected|`` is ``atol + rtol * |expected|``; zero means bit for bit (NaN equals
+    NaN).
+    """
 
     rtol: float = 0.0
     atol: float = 0.0
@@ -29,7 +31,9 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """``max_difference`` counts finite elements only, None where shapes forbid a comparison; ``nan_fraction`` is of ``actual``."""
+    """``max_difference`` counts finite elements only, None where shapes forbid a comparison; ``nan_fraction`` is of
+    ``actual``.
+    """
 
     equal: bool
     max_difference: float | None
@@ -49,7 +53,9 @@ class Outcome:
 
 
 def tensors_in(value: Any) -> list[torch.Tensor]:
-    """The tensors of a step's result in a stable order: containers, dataclasses and wrapping tensor subclasses are opened."""
+    """The tensors of a step's result in a stable order: containers, dataclasses and wrapping tensor subclasses are
+    opened.
+    """
     return [tensor for leaf in tree_leaves(value) for tensor in _leaf_tensors(leaf)]
 
 

@@ -1,4 +1,6 @@
-"""The same capture as a real CUDA graph: ``torch.cuda.CUDAGraph`` replays, the recorder inside the capture gives the names."""
+"""The same capture as a real CUDA graph: ``torch.cuda.CUDAGraph`` replays, the recorder inside the capture gives the
+names.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ _WARM_UPS: Final = 3  # runs on a side stream before capturing, as torch's docum
 
 
 class GraphCapture(Capture):
-    """Addresses are the graph's own. Storages on the host are left out: a graph holds their values, not their addresses."""
+    """Addresses are the graph's own. Storages on the host are left out: a graph holds their values, not their
+    addresses.
+    """
 
     kind = "CUDA graph"
 
@@ -58,6 +62,8 @@ def capture_graph(step: Callable[[], Any], look_inside: Collection[str] = ()) ->
 
 
 def _liveness() -> dict[str, Any]:
-    """torch >= 2.13 can refuse to replay on freed inputs. Ours are kept alive; it is a second line of defence for those we do not see."""
+    """torch >= 2.13 can refuse to replay on freed inputs. Ours are kept alive; it is a second line of defence for
+    those we do not see.
+    """
     known = inspect.signature(torch.cuda.graph.__init__).parameters
     return {"check_input_liveness": True} if "check_input_liveness" in known else {}

@@ -20,7 +20,9 @@ _HEADS, _SIZE, _RANK, _TOKENS = 2, 4, 8, 3
 
 
 class LatentAttention(nn.Module):
-    """Queries are taken into the latent space by ``w_uk_t``, values out of it by ``w_uv``: both halves of ``kv_b_proj``."""
+    """Queries are taken into the latent space by ``w_uk_t``, values out of it by ``w_uv``: both halves of
+    ``kv_b_proj``.
+    """
 
     def __init__(self, device: str) -> None:
         super().__init__()

@@ -1,4 +1,6 @@
-"""The dispatch mode that sits under a reload: it sees ``set_`` and fills uninitialised memory, so that forgotten memory shows as NaN."""
+"""The dispatch mode that sits under a reload: it sees ``set_`` and fills uninitialised memory, so that forgotten
+memory shows as NaN.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,9 @@ class Junk:
 class ReloadMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """``noted_set`` is called with a tensor whose storage was exchanged by ``set_``; it must not raise.
 
-    With ``junk`` every floating-point allocation that nobody has written yet is filled with ``0xFF``. That cannot change a
-    correct reload, because uninitialised memory may hold anything. Integers are left alone: they may be indices or handles.
+    With ``junk`` every floating-point allocation that nobody has written yet is filled with ``0xFF``. That cannot
+    change a correct reload, because uninitialised memory may hold anything. Integers are left alone: they may be
+    indices or handles.
     """
 
     def __init__(self, noted_set: Callable[[torch.Tensor], None], *, junk: bool) -> None:

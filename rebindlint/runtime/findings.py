@@ -1,4 +1,6 @@
-"""What the runtime half reports. Needs no torch: findings are plain values that can be sent, stored and shown elsewhere."""
+"""What the runtime half reports. Needs no torch: findings are plain values that can be sent, stored and shown
+elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,9 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class StorageState:
-    """A storage at the check. ``state``: live (the model uses it), elsewhere (under another name), kept (something outside the roots
-    keeps it), unowned (the capture alone keeps it), moved (same storage object, other memory)."""
+    """A storage at the check. ``state``: live (the model uses it), elsewhere (under another name), kept (something
+    outside the roots keeps it), unowned (the capture alone keeps it), moved (same storage object, other memory).
+    """
 
     address: int
     nbytes: int
@@ -64,10 +67,12 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """``tensor`` is the path from a root, "" when the finding is about the step as a whole; ``also`` are its other paths.
+    """``tensor`` is the path from a root, "" when the finding is about the step as a whole; ``also`` are its other
+    paths.
 
-    ``rebound`` leads to the line that bound the new storage, innermost first. ``place`` is what a report points at: that line, else
-    the reader's, else the step's definition. ``static_rules`` are the static half's rules of the same kind.
+    ``rebound`` leads to the line that bound the new storage, innermost first. ``place`` is what a report points at:
+    that line, else the reader's, else the step's definition. ``static_rules`` are the static half's rules of the same
+    kind.
     """
 
     code: str

@@ -45,13 +45,14 @@ __all__ = ["Guard", "assert_reload_safe"]
 class Guard:
     """Watches one model over capture, reload and check.
 
-    ``roots`` are further objects whose tensors belong to the engine (a model runner: caches, input buffers); the model and the step
-    are roots already. ``device`` is ``auto`` (a real CUDA graph for a model on a CUDA device, else recorded operators),
-    ``cpu`` (always recorded operators) or ``cuda``. ``tolerance`` None means bit for bit where the step repeats itself so.
-    ``look_inside`` names operator namespaces whose kernels are Python although ``torch.library`` does not know them.
-    Values are compared for tensors up to ``value_limit`` bytes.
+    ``roots`` are further objects whose tensors belong to the engine (a model runner: caches, input buffers); the
+    model and the step are roots already. ``device`` is ``auto`` (a real CUDA graph for a model on a CUDA device, else
+    recorded operators), ``cpu`` (always recorded operators) or ``cuda``. ``tolerance`` None means bit for bit where
+    the step repeats itself so. ``look_inside`` names operator namespaces whose kernels are Python although
+    ``torch.library`` does not know them. Values are compared for tensors up to ``value_limit`` bytes.
 
-    The captured storages stay alive until `close`: after a reload that rebinds, old and new weights exist side by side.
+    The captured storages stay alive until `close`: after a reload that rebinds, old and new weights exist side by
+    side.
     """
 
     def __init__(
@@ -98,7 +99,8 @@ class Guard:
     def capture(self, step: Step, *, warm_up: int = 1) -> SelfTest:
         """Run ``step`` (with the model as its argument if it takes one) to warm up, capture it, and test the replay.
 
-        What the step raises while warming up passes through. A step that cannot be captured is no error here: `verify` reports RT100.
+        What the step raises while warming up passes through. A step that cannot be captured is no error here:
+        `verify` reports RT100.
         """
         if warm_up < 1:
             raise RebindlintError("a step has to run at least once before it is captured: warm_up must be 1 or more")
@@ -156,8 +158,8 @@ class Guard:
     ) -> Iterator[None]:
         """Watch the reload in the ``with`` body. What it raises passes through unchanged, and nothing stays patched.
 
-        ``blame`` finds out which lines rebind; ``junk`` fills memory that the reload allocates without a value with NaN;
-        ``updates`` are patterns of tensor paths that the reload should change; ``same_weights`` says that it
+        ``blame`` finds out which lines rebind; ``junk`` fills memory that the reload allocates without a value with
+        NaN; ``updates`` are patterns of tensor paths that the reload should change; ``same_weights`` says that it
         loads the weights that are loaded already, so that nothing may change.
         """
         bound = self._step
@@ -186,10 +188,12 @@ class Guard:
         self._reload = Reload(protocol, before, after, changes, watch.events, watch.mode.junk, **options)
 
     def verify(self, fresh: Fresh | None = None, *, poison: bool = True) -> Report:
-        """Judge the last reload: addresses, then replay against eager step and poison, then the live model against ``fresh``.
+        """Judge the last reload: addresses, then replay against eager step and poison, then the live model against
+        ``fresh``.
 
-        ``fresh`` builds a new model from the same weights (or gives (model, step)). Never raises for what step, reload or ``fresh``
-        raised: that is reported as RT100. Raises RebindlintError when nothing was captured or reloaded.
+        ``fresh`` builds a new model from the same weights (or gives (model, step)). Never raises for what step,
+        reload or ``fresh`` raised: that is reported as RT100. Raises RebindlintError when nothing was captured or
+        reloaded.
         """
         if self._captured is None or self._tested is None or self._step is None:
             raise RebindlintError("nothing was captured: call guard.capture(step) first")

@@ -21,8 +21,9 @@ __all__ = ["Captured", "Moments", "Reload", "matches", "reader_of"]
 
 @dataclass(slots=True)
 class Captured:
-    """The moment of capture. ``loose`` are storages that nothing but the capture kept even then (inputs made on the way);
-    ``handles`` are native handles and the numbers they held."""
+    """The moment of capture. ``loose`` are storages that nothing but the capture kept even then (inputs made on the
+    way); ``handles`` are native handles and the numbers they held.
+    """
 
     capture: Capture
     snapshot: Snapshot

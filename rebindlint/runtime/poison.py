@@ -1,7 +1,8 @@
 """Proof by poison: fill the memory that only the capture keeps with NaN, and see who reads it.
 
-A storage is filled only when its owners are counted and all of them are ours, when torch itself allocated it, when it holds floating-point
-numbers, and never when it is a handle. The eager step must not change; the replay turns to NaN. Afterwards the bytes are put back.
+A storage is filled only when its owners are counted and all of them are ours, when torch itself allocated it, when it
+holds floating-point numbers, and never when it is a handle. The eager step must not change; the replay turns to NaN.
+Afterwards the bytes are put back.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ __all__ = ["may_be_filled", "poisoned", "unowned"]
 
 
 def unowned(capture: Capture, externals: Iterable[External], *, collect: bool) -> set[int]:
-    """Numbers of the storages that nothing but the capture keeps; with ``collect`` garbage is collected where it may decide."""
+    """Numbers of the storages that nothing but the capture keeps; with ``collect`` garbage is collected where it may
+    decide.
+    """
     candidates = list(externals)
     if not candidates or not ownership_is_provable():
         return set()
@@ -44,7 +47,9 @@ def may_be_filled(external: External) -> bool:
 
 @contextlib.contextmanager
 def poisoned(externals: Iterable[External]) -> Iterator[list[External]]:
-    """Fill those that may be filled while the context is open; gives the filled ones. The caller has proven that they are ours."""
+    """Fill those that may be filled while the context is open; gives the filled ones. The caller has proven that they
+    are ours.
+    """
     chosen = [e for e in externals if may_be_filled(e) and e.nbytes]
     saved = SavedBytes(e.tensor for e in chosen)
     try:

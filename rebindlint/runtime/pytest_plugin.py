@@ -10,9 +10,10 @@ def test_reload_of_my_layer(rebind_guard):
         reload(layer)
 ```
 
-The device is ``cuda`` where there is one, else ``cpu``; the marker's ``device`` fixes it, and a test that asks for ``cuda`` is skipped without one. Further
-arguments of the marker go to ``Guard``. A guard that watched a reload and was not verified by the test is verified at its end, and the
-test fails with the report. Without torch the tests are skipped.
+The device is ``cuda`` where there is one, else ``cpu``; the marker's ``device`` fixes it, and a test that asks for
+``cuda`` is skipped without one. Further arguments of the marker go to ``Guard``. A guard that watched a reload and
+was not verified by the test is verified at its end, and the test fails with the report. Without torch the tests are
+skipped.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """The recorder: a dispatch mode that sees every operator of one step, with the real tensors.
 
-It notes which storages the step uses but did not make: exactly those whose address a graph of the step would hold, each with operator,
-argument and the line of the host. On request it also keeps the operators, so that the step can be replayed on the same storages.
+It notes which storages the step uses but did not make: exactly those whose address a graph of the step would hold,
+each with operator, argument and the line of the host. On request it also keeps the operators, so that the step can be
+replayed on the same storages.
 
-Operators whose kernel is written in Python are looked into: their kernel is run with the mode on again. Taken as one opaque
-operator, such a kernel would read the *live* attributes of a module on replay, and its inputs would be missed. Only aliases are kept,
-never the host's own tensors, so that owners stay countable.
+Operators whose kernel is written in Python are looked into: their kernel is run with the mode on again. Taken as one
+opaque operator, such a kernel would read the *live* attributes of a module on replay, and its inputs would be missed.
+Only aliases are kept, never the host's own tensors, so that owners stay countable.
 """
 
 from __future__ import annotations
@@ -77,7 +78,9 @@ class External:
 
 @dataclass(frozen=True, slots=True)
 class NativeObject:
-    """A TorchScript object that the step passes to an operator: its weights are no tensors, only a replay can judge them."""
+    """A TorchScript object that the step passes to an operator: its weights are no tensors, only a replay can judge
+    them.
+    """
 
     operator: str
     argument: str

@@ -1,4 +1,6 @@
-"""Oracle B, replay: after the reload, does the captured step still give what the eager step gives? And, by poison: what does it read?"""
+"""Oracle B, replay: after the reload, does the captured step still give what the eager step gives? And, by poison:
+what does it read?
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,9 @@ def _stale(
 def _poison(
     moments: Moments, runs: Runs, tolerance: Tolerance, eager: list[torch.Tensor], verdict: ReplayVerdict
 ) -> None:
-    """Fill what only the capture keeps; the replay must turn to NaN where it reads it, the eager step must not notice."""
+    """Fill what only the capture keeps; the replay must turn to NaN where it reads it, the eager step must not
+    notice.
+    """
     capture = moments.captured.capture
     dead = [capture.externals[number] for number in sorted(moments.unowned) if number not in moments.captured.handles]
     with poisoned(dead) as filled:

@@ -2,16 +2,19 @@
 
 ## What it does
 
-Says that the run could not prove anything, and why. It is an error, because silence would look like an acquittal.
+Says that the run could not prove anything, and why. It is an error, because silence would look like an
+acquittal.
 
 ## Why is this bad
 
-A replay is only worth something when it does what the step does. Before any judgement the captured step is run eagerly twice, replayed, and
-run and replayed again on changed values. When these disagree, part of the step is hidden from the capture: code compiled by
-`torch.compile`, kernels launched past the dispatcher, numpy, or a value that was read back to the host (`.item()`, shapes that depend on values). A
-graph of such a step would be wrong or could not be captured at all.
+A replay is only worth something when it does what the step does. Before any judgement the captured step is
+run eagerly twice, replayed, and run and replayed again on changed values. When these disagree, part of the
+step is hidden from the capture: code compiled by `torch.compile`, kernels launched past the dispatcher,
+numpy, or a value that was read back to the host (`.item()`, shapes that depend on values). A graph of such a
+step would be wrong or could not be captured at all.
 
-What does not need a capture is still reported: broken aliases, uninitialised memory, differences from a fresh load.
+What does not need a capture is still reported: broken aliases, uninitialised memory, differences from a fresh
+load.
 
 ## Example
 
@@ -23,8 +26,8 @@ def step():
 
 ## Use instead
 
-Capture the part that an engine captures: one forward on fixed inputs, without `torch.compile` (vLLM: `enforce_eager=True` on a CPU), without reading
-values back. Warm up caches before capturing.
+Capture the part that an engine captures: one forward on fixed inputs, without `torch.compile` (vLLM:
+`enforce_eager=True` on a CPU), without reading values back. Warm up caches before capturing.
 
 ## Fix safety
 

@@ -2,16 +2,17 @@
 
 ## What it does
 
-Reports a storage that the captured step reads or writes and that the reloaded model no longer uses where the capture found it: it was freed, only
-something else still keeps it, or its memory was moved.
+Reports a storage that the captured step reads or writes and that the reloaded model no longer uses where the
+capture found it: it was freed, only something else still keeps it, or its memory was moved.
 
 ## Why is this bad
 
-A CUDA graph remembers addresses. After the reload the model works on new memory, the graph goes on with the old: stale weights as long as nobody reuses
-the memory, anything at all afterwards. There is no error message.
+A CUDA graph remembers addresses. After the reload the model works on new memory, the graph goes on with the
+old: stale weights as long as nobody reuses the memory, anything at all afterwards. There is no error message.
 
-A storage counts as dead when none of the names under which the capture found it leads to it any more. "Nothing owns it" is stated only when the number
-of its owners proves it; then it is also filled with NaN and the replay shown to follow (see `evidence`).
+A storage counts as dead when none of the names under which the capture found it leads to it any more.
+"Nothing owns it" is stated only when the number of its owners proves it; then it is also filled with NaN and
+the replay shown to follow (see `evidence`).
 
 ## Example
 
@@ -32,7 +33,8 @@ def process_weights_after_loading(self):
 
 ## Fix safety
 
-The runtime half does not edit code; the static rule of the same kind may offer a fix for the line that is named.
+The runtime half does not edit code; the static rule of the same kind may offer a fix for the line that is
+named.
 
 ## See also
 

@@ -6,14 +6,16 @@ Reports that after the reload the replayed step and the eager step give differen
 
 ## Why is this bad
 
-This is what users of the engine see: the graph answers with old weights, or with a mixture of old and new ones. The tensors that were rebound or
-no longer exist are named as suspects.
+This is what users of the engine see: the graph answers with old weights, or with a mixture of old and new
+ones. The tensors that were rebound or no longer exist are named as suspects.
 
-Before the reload replay and eager run agreed on changed values too (the self-test), so the reload is the cause.
+Before the reload replay and eager run agreed on changed values too (the self-test), so the reload is the
+cause.
 
 ## Example
 
-A hook rebinds a derived weight while the weight itself is reloaded in place: eager runs use both new, the graph uses one of each.
+A hook rebinds a derived weight while the weight itself is reloaded in place: eager runs use both new, the
+graph uses one of each.
 
 ## Use instead
 

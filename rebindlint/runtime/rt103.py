@@ -2,14 +2,15 @@
 
 ## What it does
 
-Reports a native handle that the captured step passes to an operator and that the reload replaced: a tensor of one 64-bit integer that
-holds a pointer (its owner has a ``__del__``, or the number looks like an address). TorchScript objects such as packed weights cannot be told
-apart and are judged by the replay alone (RT102).
+Reports a native handle that the captured step passes to an operator and that the reload replaced: a tensor of
+one 64-bit integer that holds a pointer (its owner has a ``__del__``, or the number looks like an address).
+TorchScript objects such as packed weights cannot be told apart and are judged by the replay alone (RT102).
 
 ## Why is this bad
 
-Behind a handle are weights that no tensor shows. The captured step goes on with the old handle; when its owner frees the native object, the replay reads freed
-memory and may crash the process. Handles are therefore never filled with NaN, and their Python owners are kept alive while the capture lives.
+Behind a handle are weights that no tensor shows. The captured step goes on with the old handle; when its
+owner frees the native object, the replay reads freed memory and may crash the process. Handles are therefore
+never filled with NaN, and their Python owners are kept alive while the capture lives.
 
 ## Example
 

@@ -2,16 +2,17 @@
 
 ## What it does
 
-Compares the reloaded model with a fresh load of the same weights in the same process: tensor by tensor, then the results of a step; the first module whose
-output differs is named.
+Compares the reloaded model with a fresh load of the same weights in the same process: tensor by tensor, then
+the results of a step; the first module whose output differs is named.
 
 ## Why is this bad
 
-Some reloads leave every address in place and agree with their own replay, and are still wrong: a repacking step was skipped, a derived tensor was never
-refreshed, a native object kept old weights. Only a fresh load shows it.
+Some reloads leave every address in place and agree with their own replay, and are still wrong: a repacking
+step was skipped, a derived tensor was never refreshed, a native object kept old weights. Only a fresh load
+shows it.
 
-Compared are registered parameters and buffers, and plain attributes that the captured step reads. Left out are tensors that the step itself writes (caches,
-counters) and native handles.
+Compared are registered parameters and buffers, and plain attributes that the captured step reads. Left out
+are tensors that the step itself writes (caches, counters) and native handles.
 
 ## Example
 

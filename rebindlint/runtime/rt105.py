@@ -2,20 +2,22 @@
 
 ## What it does
 
-Reports a tensor that after the reload holds memory which the reload allocated and never wrote. Uninitialised floating-point allocations
-made during the reload are filled with NaN bytes (`0xFF`), so that what was forgotten shows.
+Reports a tensor that after the reload holds memory which the reload allocated and never wrote. Uninitialised
+floating-point allocations made during the reload are filled with NaN bytes (`0xFF`), so that what was
+forgotten shows.
 
 ## Why is this bad
 
-Without the filling the tensor holds whatever was in that memory: sometimes the right old weights, sometimes garbage. The result is wrong
-now and then, and without any error.
+Without the filling the tensor holds whatever was in that memory: sometimes the right old weights, sometimes
+garbage. The result is wrong now and then, and without any error.
 
-Reported are registered parameters and buffers and tensors that the captured step reads; a workspace that the step writes itself is not.
+Reported are registered parameters and buffers and tensors that the captured step reads; a workspace that the
+step writes itself is not.
 
 ## Example
 
-A checkpoint lacks one tensor of a layer. The loader materialises all tensors of the layer with `torch.empty`, loads what there is, and copies everything over the
-good tensors.
+A checkpoint lacks one tensor of a layer. The loader materialises all tensors of the layer with `torch.empty`,
+loads what there is, and copies everything over the good tensors.
 
 ## Use instead
 

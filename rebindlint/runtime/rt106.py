@@ -2,11 +2,13 @@
 
 ## What it does
 
-For a reload of the *same* weights (`reloading(same_weights=True)`): reports tensors whose values, shape or type changed.
+For a reload of the *same* weights (`reloading(same_weights=True)`): reports tensors whose values, shape or
+type changed.
 
 ## Why is this bad
 
-Hooks run again on what they left behind. One that folds a scale, transposes or repacks its own result gives another model each time.
+Hooks run again on what they left behind. One that folds a scale, transposes or repacks its own result gives
+another model each time.
 
 ## Example
 

@@ -6,9 +6,9 @@ Reports paths that overlapped in one storage before the reload and lead to diffe
 
 ## Why is this bad
 
-Code that relied on the sharing (tied embeddings, a quantisation config that points at a layer's scales, views of one packed weight) now updates
-one of them and reads the other. The captured step may still be right, because it holds the storage that is updated; the next in-place
-update separates the two for good.
+Code that relied on the sharing (tied embeddings, a quantisation config that points at a layer's scales, views
+of one packed weight) now updates one of them and reads the other. The captured step may still be right,
+because it holds the storage that is updated; the next in-place update separates the two for good.
 
 ## Example
 

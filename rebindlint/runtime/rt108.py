@@ -2,12 +2,13 @@
 
 ## What it does
 
-Reports a tensor that stayed on its storage and changed shape, strides, offset or type. An error when the captured step reads
-it with the old layout, else a note.
+Reports a tensor that stayed on its storage and changed shape, strides, offset or type. An error when the
+captured step reads it with the old layout, else a note.
 
 ## Why is this bad
 
-The captured step goes on reading the bytes with the old strides: values at the wrong places, or, with another type, other values.
+The captured step goes on reading the bytes with the old strides: values at the wrong places, or, with another
+type, other values.
 
 ## Example
 

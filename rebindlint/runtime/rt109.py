@@ -6,8 +6,8 @@ Notes a tensor that the reload put on other storage and that the captured step d
 
 ## Why is this bad
 
-It is no hazard for the captured step. It becomes one when another step (a prefill instead of a decode, another batch size) that does read
-it is captured.
+It is no hazard for the captured step. It becomes one when another step (a prefill instead of a decode,
+another batch size) that does read it is captured.
 
 ## Example
 

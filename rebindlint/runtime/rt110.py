@@ -2,12 +2,13 @@
 
 ## What it does
 
-For tensors that the reload is said to update (`reloading(updates=[...])`): reports those that the captured step reads and whose bytes are the
-same as before.
+For tensors that the reload is said to update (`reloading(updates=[...])`): reports those that the captured
+step reads and whose bytes are the same as before.
 
 ## Why is this bad
 
-The step goes on with an old weight although a new one was loaded. Address, replay and eager run agree with each other; only the values are old.
+The step goes on with an old weight although a new one was loaded. Address, replay and eager run agree with
+each other; only the values are old.
 
 ## Example
 

@@ -1,8 +1,9 @@
 """The self-test before any judgement: does the replay really do what the step does?
 
-The step is run eagerly twice (it must repeat itself), replayed (must agree), then the values that it reads are changed in place and both are run again
-(must agree, and must differ from before). Whatever the dispatcher cannot see (compiled kernels, numpy, other threads) fails here, so that
-a later agreement of replay and eager run means something.
+The step is run eagerly twice (it must repeat itself), replayed (must agree), then the values that it reads are
+changed in place and both are run again (must agree, and must differ from before). Whatever the dispatcher cannot see
+(compiled kernels, numpy, other threads) fails here, so that a later agreement of replay and eager run means
+something.
 """
 
 from __future__ import annotations
@@ -81,7 +82,8 @@ class Runs:
 
 
 def note_undeclared_writes(step: Callable[[], Any], capture: Capture, limit: int) -> None:
-    """Run the step once more and mark what it changes without an operator saying so (running statistics, kernels that forgot to).
+    """Run the step once more and mark what it changes without an operator saying so (running statistics, kernels that
+    forgot to).
 
     Storages up to ``limit`` bytes are looked at. Raises what the step raises.
     """
@@ -122,7 +124,10 @@ def _within_budget(externals: list[External], budget: int) -> list[External]:
 
 
 def self_test(runs: Runs, tolerance: Tolerance | None = None, constants: Collection[int] = ()) -> SelfTest:
-    """``constants`` are numbers of storages whose values are not changed, because the step makes them anew each time. With ``tolerance`` None bits must agree, or, where kernels do not repeat themselves bit for bit, a few units in the last place."""
+    """``constants`` are numbers of storages whose values are not changed, because the step makes them anew each time.
+    With ``tolerance`` None bits must agree, or, where kernels do not repeat themselves bit for bit, a few units in
+    the last place.
+    """
     wanted = tolerance or Tolerance()
     try:
         result = _self_test(runs, wanted, constants)
@@ -165,7 +170,9 @@ def _self_test(runs: Runs, tolerance: Tolerance, constants: Collection[int]) -> 
 
 
 def _changeable(capture: Capture) -> list[External]:
-    """Storages read as one floating-point type, in the order of their first use: early ones reach all later operators."""
+    """Storages read as one floating-point type, in the order of their first use: early ones reach all later
+    operators.
+    """
     floats = [
         e
         for e in capture.externals.values()

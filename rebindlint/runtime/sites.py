@@ -1,7 +1,7 @@
 """Places in the host's source: who rebound a tensor, which line read it.
 
-Taking a place must be cheap, because it is done for every operator and every assignment: only the code object and the instruction
-are kept (`RawSite`); file, row, column and text are looked up when a finding is made.
+Taking a place must be cheap, because it is done for every operator and every assignment: only the code object and the
+instruction are kept (`RawSite`); file, row, column and text are looked up when a finding is made.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ class Site:
 
 
 def raw_sites(frame: FrameType | None, depth: int, last: FrameType | None = None) -> tuple[RawSite, ...]:
-    """The innermost ``depth`` frames of the host from ``frame`` outwards, up to ``last``: neither torch's nor our own."""
+    """The innermost ``depth`` frames of the host from ``frame`` outwards, up to ``last``: neither torch's nor our
+    own.
+    """
     found: list[RawSite] = []
     while frame is not None and len(found) < depth:
         if not _is_ours_or_torch(frame.f_code.co_filename):

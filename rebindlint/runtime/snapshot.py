@@ -1,7 +1,7 @@
 """Snapshots of a census.
 
-A snapshot keeps no tensor and no memory: storages are named by number and weakly referenced, so that a later snapshot can say whether an old one was
-freed, even when its address has been given out again meanwhile.
+A snapshot keeps no tensor and no memory: storages are named by number and weakly referenced, so that a later snapshot
+can say whether an old one was freed, even when its address has been given out again meanwhile.
 """
 
 from __future__ import annotations
@@ -110,7 +110,8 @@ class Snapshot:
 def take_snapshot(
     roots: Mapping[str, object], limits: Limits | None = None, *, values: bool = False, value_limit: int = VALUE_LIMIT
 ) -> tuple[Snapshot, Census]:
-    """Walk the roots and note what is there. The census returned beside it holds the tensors: drop it before counting owners.
+    """Walk the roots and note what is there. The census returned beside it holds the tensors: drop it before counting
+    owners.
 
     With ``values`` the contents of every tensor up to ``value_limit`` bytes are hashed, and NaN are counted.
     """

@@ -36,8 +36,10 @@ class BoundStep:
         return function
 
     def roots(self) -> dict[str, object]:
-        """What a census needs to give names to the step's inputs: the step itself, and tensors (or containers that may hold some)
-        that it reads from the globals of its module. Globals of other functions would lead to everything in the process."""
+        """What a census needs to give names to the step's inputs: the step itself, and tensors (or containers that
+        may hold some) that it reads from the globals of its module. Globals of other functions would lead to
+        everything in the process.
+        """
         found: dict[str, object] = {"step": self.step}
         function = self.step.func if isinstance(self.step, functools.partial) else self.step
         function = getattr(function, "__func__", function)

@@ -1,9 +1,9 @@
 """Storages: how they are named, who owns them, what their bytes are.
 
-A tensor's address says little: a freed address comes back at once for the next allocation of the same size. What names a storage
-exactly is its number, the address of its ``StorageImpl``, as long as somebody holds an alias of it or a weak reference to it
-(`WeakStorages`): until then the number is not given to another storage. The number stays when ``resize_`` moves the memory, so the
-memory's address is kept beside it.
+A tensor's address says little: a freed address comes back at once for the next allocation of the same size. What
+names a storage exactly is its number, the address of its ``StorageImpl``, as long as somebody holds an alias of it or
+a weak reference to it (`WeakStorages`): until then the number is not given to another storage. The number stays when
+``resize_`` moves the memory, so the memory's address is kept beside it.
 """
 
 from __future__ import annotations
@@ -100,7 +100,9 @@ class WeakStorages:
 
 
 def _references(tensor: torch.Tensor) -> tuple[int, int]:
-    """How many tensors (and the storage's own Python object) hold the storage; how many names hold that Python object."""
+    """How many tensors (and the storage's own Python object) hold the storage; how many names hold that Python
+    object.
+    """
     storage = tensor.untyped_storage()
     return int(torch._C._storage_Use_Count(storage._cdata)), sys.getrefcount(storage)
 
@@ -139,7 +141,9 @@ def only_owner(tensor: torch.Tensor, held: int) -> bool:
 
 
 def torch_allocated(tensor: torch.Tensor) -> bool:
-    """Did torch's own allocator make the memory for this process alone? Else a file, an array, or another process may own it too."""
+    """Did torch's own allocator make the memory for this process alone? Else a file, an array, or another process may
+    own it too.
+    """
     storage = tensor.untyped_storage()
     if storage.device.type == "cpu" and storage.is_shared():
         return False
@@ -179,7 +183,9 @@ def storage_bytes(storage: torch.UntypedStorage) -> torch.Tensor:
 
 
 def fill_ones(tensor: torch.Tensor) -> bool:
-    """Fill the tensor's whole storage with a byte that reads as NaN; False, and nothing written, unless it holds floats."""
+    """Fill the tensor's whole storage with a byte that reads as NaN; False, and nothing written, unless it holds
+    floats.
+    """
     if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.is_meta:
         return False
     byte = _ONES_FNUZ if "fnuz" in str(tensor.dtype) else _ONES
@@ -222,7 +228,9 @@ def digest(tensor: torch.Tensor, limit: int) -> str | None:
 
 
 def nan_fractions(tensor: torch.Tensor) -> tuple[float, float] | None:
-    """Which fraction of the elements is NaN, and which consists of the bytes that `fill_ones` writes; None when there is no NaN."""
+    """Which fraction of the elements is NaN, and which consists of the bytes that `fill_ones` writes; None when there
+    is no NaN.
+    """
     if not tensor.is_floating_point() or tensor.numel() == 0 or tensor.is_meta:
         return None
     try:

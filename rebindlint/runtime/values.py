@@ -1,4 +1,6 @@
-"""What the reload did to values, by their hashes before and after: RT105 uninitialised, RT106 non-idempotent, RT110 untouched."""
+"""What the reload did to values, by their hashes before and after: RT105 uninitialised, RT106 non-idempotent, RT110
+untouched.
+"""
 
 from __future__ import annotations
 

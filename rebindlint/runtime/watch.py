@@ -1,12 +1,13 @@
 """Watching a reload: who rebinds what, on which line, and which memory it takes without writing it.
 
-`Watch` is a context manager around the host's reload. While it is open it wraps the setters of ``nn.Module``, the ``data`` descriptor of tensors,
-``torch.utils.swap_tensors`` and ``__setattr__`` of the host's classes that the census saw on the way to tensors, and a
-dispatch mode sees ``set_`` and uninitialised allocations. On exit, also after an exception, every patched attribute is as it was. Nothing in
-here raises into the host, and no event keeps a tensor: storages are named by number and weakly referenced.
+`Watch` is a context manager around the host's reload. While it is open it wraps the setters of ``nn.Module``, the
+``data`` descriptor of tensors, ``torch.utils.swap_tensors`` and ``__setattr__`` of the host's classes that the census
+saw on the way to tensors, and a dispatch mode sees ``set_`` and uninitialised allocations. On exit, also after an
+exception, every patched attribute is as it was. Nothing in here raises into the host, and no event keeps a tensor:
+storages are named by number and weakly referenced.
 
-Not seen: writes to ``__dict__``, ``_parameters[...]`` and containers, ``object.__setattr__``, and operators of other threads (a dispatch
-mode belongs to its thread). The census finds what they did, without a line.
+Not seen: writes to ``__dict__``, ``_parameters[...]`` and containers, ``object.__setattr__``, and operators of other
+threads (a dispatch mode belongs to its thread). The census finds what they did, without a line.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 
 
 class Event(NamedTuple):  # made in the host's reload, where a dataclass would cost twice as much
-    """Something was bound: ``key`` of the object ``owner_id`` (``data``: to the tensor itself), to a tensor on storage ``number``.
+    """Something was bound: ``key`` of the object ``owner_id`` (``data``: to the tensor itself), to a tensor on
+    storage ``number``.
 
     ``number`` is 0 when what was bound is no tensor (an object, None, a deletion).
     """
@@ -49,7 +51,9 @@ class Event(NamedTuple):  # made in the host's reload, where a dataclass would c
 
 
 class Watch:
-    """``classes`` get their ``__setattr__`` watched; ``blame`` off leaves only the filling of uninitialised memory (``junk``)."""
+    """``classes`` get their ``__setattr__`` watched; ``blame`` off leaves only the filling of uninitialised memory
+    (``junk``).
+    """
 
     def __init__(self, classes: Iterable[type] = (), *, blame: bool = True, junk: bool = True) -> None:
         self.events: list[Event] = []
@@ -158,7 +162,9 @@ def _watchable(cls: type) -> bool:
 
 @contextlib.contextmanager
 def _patched(target: Any, name: str, wrap: Callable[[Any], Any], *, inherited: bool = False) -> Iterator[None]:
-    """Replace ``target.name`` by ``wrap(original)``; afterwards it is the same object in the same place, or absent again."""
+    """Replace ``target.name`` by ``wrap(original)``; afterwards it is the same object in the same place, or absent
+    again.
+    """
     own = vars(target).get(name)
     original = own if own is not None or not inherited else _inherited(target, name)
     try:
