@@ -65,8 +65,17 @@ def _diagnostics(fact: Rebinding, rules: Sequence[Rule], shapes: _Shapes, own: P
 def _diagnostic(fact: Rebinding, rule: Rule, own: Protocol) -> Diagnostic:
     severity = Severity.ERROR if own in fact.protocols else Severity.WARNING
     return Diagnostic(
-        rule.code, rule.name, rule.message(fact), severity, fact.statement, fact.cell.path, fact.hook,
-        tuple(sorted(fact.protocols)), fact.chain, help=rule.advice(fact), fact=fact,
+        rule.code,
+        rule.name,
+        rule.message(fact),
+        severity,
+        fact.statement,
+        fact.cell.path,
+        fact.hook,
+        tuple(sorted(fact.protocols)),
+        fact.chain,
+        help=rule.advice(fact),
+        fact=fact,
     )
 
 
@@ -93,12 +102,13 @@ class _Shapes:
         place = fact.statement
         lines = module.lines[place.start.row - 1 : place.end.row]
         text = textwrap.dedent("\n".join(lines)) + "\n"
-        parsers: tuple[Callable[[str], cst.CSTNode], ...] = (cst.parse_module, lambda t: cst.parse_module(t.rstrip() + "\n    pass\n"))
+        parsers: tuple[Callable[[str], cst.CSTNode], ...] = (
+            cst.parse_module,
+            lambda t: cst.parse_module(t.rstrip() + "\n    pass\n"),
+        )
         for parse in parsers:
             try:
                 return parse(text)
             except (cst.ParserSyntaxError, RecursionError):
                 continue
         return None
-
-

@@ -47,8 +47,7 @@ class FixContext:
 
     ``dialect`` is the tree's own replace helper. ``local_name(module, function)`` gives the name under which a
     function is to be called in this file and notes that the import is needed (existing imports are reused).
-    ``temporary(stem)`` gives a name that the enclosing function does not use. ``source(attribute)`` does the same for an
-    attribute of the class. ``indent`` is one step of indentation in this file.
+    ``temporary(stem)`` gives a name that the enclosing function does not use. ``indent`` is one step of indentation.
     """
 
     dialect: Dialect
@@ -68,9 +67,13 @@ class Replacement:
 
 
 class Fixer(ABC):
-    """Rewrites the statement of a finding with the same code."""
+    """Rewrites the statement of a finding with the same code.
+
+    ``scope``: what ``fix`` is given: the ``statement`` of the fact, or the ``guard``, the ``if`` around it that skipped the refresh.
+    """
 
     code: ClassVar[str]
+    scope: ClassVar[str] = "statement"
 
     @abstractmethod
     def fix(self, statement: cst.BaseStatement, fact: Rebinding, context: FixContext) -> Replacement | None:

@@ -1,0 +1,37 @@
+"""A tensor in a plain attribute: handed to the tree's helper, or bound once and copied into afterwards."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from rebindlint.model import Applicability, Rebinding, Value
+from rebindlint.plugin import FixContext, Fixer, Replacement
+from rebindlint.rewriting import allocate_once, bind_once, bound_by, call_helper
+
+__all__ = ["AttributeRebind"]
+
+
+class AttributeRebind(Fixer):
+    code = "RB101"
+
+    def fix(self, statement: cst.BaseStatement, fact: Rebinding, context: FixContext) -> Replacement | None:
+        bound = bound_by(statement)
+        if bound is None or bound.plain_name != fact.cell.name:
+            return None
+        if not fact.weight_dependent:
+            if fact.existed_before or fact.value is Value.VIEW or not isinstance(bound.value, cst.Call):
+                return None
+            return Replacement(allocate_once(bound, fact), Applicability.SAFE, f"Allocate `{bound.attribute}` once")
+        if fact.existed_before or fact.may_alias:
+            return (
+                None  # a copy in the first run could leave another layout behind, or write into somebody else's tensor
+            )
+        applicability = Applicability.SAFE if fact.same_layout else Applicability.UNSAFE
+        if fact.receiver_is_module:
+            called = call_helper(bound, bound.value, context)
+            if called is not None:
+                message = f"Copy into `{bound.attribute}` through `{context.dialect.function}`"
+                return Replacement(called, applicability, message)
+        return Replacement(
+            bind_once(bound, fact, context), Applicability.SAFE, f"Bind `{bound.attribute}` once, then copy into it"
+        )

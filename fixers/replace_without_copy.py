@@ -1,0 +1,68 @@
+"""A call of the replace helper: asked to copy where it can be asked, else bound once and copied into."""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from rebindlint.model import Applicability, HelperKind, Rebinding, Value
+from rebindlint.plugin import FixContext, Fixer, Replacement
+from rebindlint.rewriting import Bound, bind_once, code
+
+__all__ = ["ReplaceWithoutCopy"]
+
+
+class ReplaceWithoutCopy(Fixer):
+    code = "RB104"
+
+    def fix(self, statement: cst.BaseStatement, fact: Rebinding, context: FixContext) -> Replacement | None:
+        if fact.helper is None or fact.may_alias or (fact.existed_before and fact.changes_strides):
+            return None
+        if not m.matches(statement, m.SimpleStatementLine(body=[m.Expr(value=m.Call())])):
+            return None
+        call = cst.ensure_type(
+            cst.ensure_type(cst.ensure_type(statement, cst.SimpleStatementLine).body[0], cst.Expr).value, cst.Call
+        )
+        if any(a.star or m.matches(a, m.Arg(keyword=m.Name("prefer_copy"))) for a in call.args):
+            return None
+        safe = fact.same_layout and (not fact.existed_before or fact.value is Value.FRESH)
+        applicability = Applicability.SAFE if safe else Applicability.UNSAFE
+        if fact.helper.kind is HelperKind.PREFER_COPY:
+            return Replacement((_asked_to_copy(statement, call),), applicability, "Pass `prefer_copy=True`")
+        if fact.helper.kind is HelperKind.REBINDS:
+            return self._bind_once(call, fact, context, applicability)
+        return None
+
+    def _bind_once(
+        self, call: cst.Call, fact: Rebinding, context: FixContext, applicability: Applicability
+    ) -> Replacement | None:
+        args = [a.value for a in call.args if a.keyword is None]
+        if len(args) != 3 or len(call.args) != 3 or not isinstance(args[0], cst.Name | cst.Attribute):
+            return None
+        bound = Bound(code(args[0]), code(args[1]), args[2])
+        again = f"{code(call.func)}({code(args[0])}, {code(args[1])}, {{new}})"
+        return Replacement(
+            bind_once(bound, fact, context, assign=again),
+            applicability,
+            f"Bind `{bound.attribute}` once, then copy into it",
+        )
+
+
+def _asked_to_copy(statement: cst.BaseStatement, call: cst.Call) -> cst.BaseStatement:
+    """The same call with one more argument, in the style of its argument list: one a line, or one after the other."""
+    last = call.args[-1]
+    trailing = isinstance(last.comma, cst.Comma)
+    multiline = "\n" in code(call) and trailing
+    argument = cst.Arg(
+        cst.Name("True"),
+        keyword=cst.Name("prefer_copy"),
+        equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
+    )
+    if not multiline:
+        plain = last.with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
+        new = call.with_changes(args=[*call.args[:-1], plain, argument])
+        return statement.with_deep_changes(call, args=new.args)
+    between = next((a.comma for a in call.args[:-1] if isinstance(a.comma, cst.Comma)), None)
+    separator = between or cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    args = [*call.args[:-1], last.with_changes(comma=separator), argument.with_changes(comma=last.comma)]
+    return statement.with_deep_changes(call, args=args)

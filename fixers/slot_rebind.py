@@ -1,0 +1,39 @@
+"""A slot of a dictionary: filled once and copied into afterwards."""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from rebindlint.model import Applicability, Rebinding
+from rebindlint.plugin import FixContext, Fixer, Replacement
+from rebindlint.rewriting import code, parse
+
+__all__ = ["SlotRebind"]
+
+_REPEATABLE = m.Name() | m.Attribute(value=m.Name()) | m.SimpleString() | m.Integer()
+
+
+class SlotRebind(Fixer):
+    code = "RB105"
+
+    def fix(self, statement: cst.BaseStatement, fact: Rebinding, context: FixContext) -> Replacement | None:
+        slot = m.Subscript(
+            value=m.Name() | m.Attribute(value=m.Name()), slice=[m.SubscriptElement(m.Index(_REPEATABLE))]
+        )
+        shape = m.SimpleStatementLine(body=[m.Assign(targets=[m.AssignTarget(slot)])])
+        if not m.matches(statement, shape) or not fact.cell.path.endswith("]") or fact.may_alias or fact.existed_before:
+            return None
+        assign = cst.ensure_type(cst.ensure_type(statement, cst.SimpleStatementLine).body[0], cst.Assign)
+        target = cst.ensure_type(assign.targets[0].target, cst.Subscript)
+        holder, key = code(target.value), code(target.slice[0])
+        new, old = context.temporary("new_tensor"), context.temporary("old_tensor")
+        text = (
+            f"{new} = {code(assign.value)}\n"
+            f"{old} = {holder}[{key}] if {key} in {holder} else None\n"
+            f"if {old} is not None and {old}.shape == {new}.shape and {old}.dtype == {new}.dtype:\n"
+            f"    {old}.copy_({new})\n"
+            "else:\n"
+            f"    {holder}[{key}] = {new}\n"
+        )
+        return Replacement(parse(text), Applicability.SAFE, f"Fill `{holder}[{key}]` once, then copy into it")

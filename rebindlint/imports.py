@@ -1,0 +1,135 @@
+"""Where an import that a fix needs goes, and under which name the function is called then."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from rebindlint.index.modules import FunctionNode, imported_names
+from rebindlint.model import Edit, Place, Position
+
+__all__ = ["Imports"]
+
+
+@dataclass(slots=True)
+class Imports:
+    """The imports of one file, and what has to be added for the fixes of one function in it.
+
+    ``creates_cycle(imported)`` says that a top-level import of that module would close a cycle.
+    """
+
+    module: str
+    shown: str
+    is_package: bool
+    tree: ast.Module
+    lines: list[str]
+    newline: str
+    cyclic: bool
+    edits: list[Edit] = field(default_factory=list)
+
+    def local_name(self, wanted: str, function: str, inside: FunctionNode | None) -> str:
+        """The name under which ``wanted.function`` can be called inside that function; notes the edit that it needs."""
+        if wanted == self.module:
+            return function
+        for scope in (self.tree.body, inside.body if inside is not None else []):
+            for node in scope:
+                for alias, imported in imported_names(node, self.module, self.is_package):
+                    if (imported.module, imported.name) == (wanted, function):
+                        return alias
+        taken = function in self._names()
+        name = f"_{function}" if taken else function
+        clause = f"{function} as {name}" if taken else function
+        edit = self._inside(wanted, clause, inside) if self.cyclic and inside is not None else self._top(wanted, clause)
+        if edit not in self.edits:
+            self.edits.append(edit)
+        return name
+
+    def _names(self) -> set[str]:
+        found = {n.id for n in ast.walk(self.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        found |= {
+            n.name for n in ast.walk(self.tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        }
+        return found | {
+            a.asname or a.name
+            for n in ast.walk(self.tree)
+            if isinstance(n, ast.Import | ast.ImportFrom)
+            for a in n.names
+        }
+
+    def _insert(self, row: int, text: str) -> Edit:
+        """A line of its own in front of ``row`` (from 1; one past the end appends)."""
+        if row > len(self.lines) or (row == len(self.lines) and not self.lines[-1]):
+            row = max(len(self.lines), 1)
+            last = self.lines[-1] if self.lines else ""
+            lead = self.newline if last else ""
+            position = Position(row, len(last) + 1)
+            return Edit(Place(self.shown, position, position), lead + text + self.newline)
+        position = Position(row, 1)
+        return Edit(Place(self.shown, position, position), text + self.newline)
+
+    def _inside(self, wanted: str, clause: str, inside: FunctionNode) -> Edit:
+        body = inside.body
+        first = (
+            body[1]
+            if len(body) > 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
+            else body[0]
+        )
+        indent = self.lines[first.lineno - 1][: first.col_offset]
+        return self._insert(first.lineno, f"{indent}from {wanted} import {clause}")
+
+    def _top(self, wanted: str, clause: str) -> Edit:
+        imports = [n for n in self.tree.body if isinstance(n, ast.Import | ast.ImportFrom)]
+        same = [n for n in imports if isinstance(n, ast.ImportFrom) and not n.level and n.module == wanted]
+        for node in same:
+            extended = self._extend(node, clause)
+            if extended is not None:
+                return extended
+        row = self._row(wanted, imports)
+        return self._insert(row, f"from {wanted} import {clause}")
+
+    def _row(self, wanted: str, imports: list[ast.Import | ast.ImportFrom]) -> int:
+        """After the last import of the same top package that sorts before it; else after the last import, or the docstring."""
+        top = wanted.split(".")[0]
+        related = [
+            n
+            for n in imports
+            if isinstance(n, ast.ImportFrom) and not n.level and (n.module or "").split(".")[0] == top
+        ]
+        before = [n for n in related if (n.module or "") <= wanted]
+        if before:
+            return (before[-1].end_lineno or before[-1].lineno) + 1
+        if related:
+            return related[0].lineno
+        if imports:
+            return (imports[-1].end_lineno or imports[-1].lineno) + 1
+        body = self.tree.body
+        if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+            return (body[0].end_lineno or body[0].lineno) + 1
+        return body[0].lineno if body else 1
+
+    def _extend(self, node: ast.ImportFrom, clause: str) -> Edit | None:
+        """One more name in an import that is there, in sorted position."""
+        if any(alias.name == "*" for alias in node.names):
+            return None
+        after = next((a for a in node.names if a.name.lower() > clause.lower()), None)
+        on_own_lines = len({a.lineno for a in node.names}) == len(node.names) and (node.end_lineno or 0) > node.lineno
+        if on_own_lines and node.names[0].lineno > node.lineno:
+            alias = after or node.names[-1]
+            indent = self.lines[alias.lineno - 1][: alias.col_offset]
+            if after is not None:
+                return self._insert(after.lineno, f"{indent}{clause},")
+            end = Position(alias.end_lineno or alias.lineno, (alias.end_col_offset or 0) + 1)
+            return Edit(Place(self.shown, end, end), f",{self.newline}{indent}{clause}")
+        if after is not None:
+            start = Position(after.lineno, after.col_offset + 1)
+            return Edit(Place(self.shown, start, start), f"{clause}, ")
+        last = node.names[-1]
+        end = Position(last.end_lineno or last.lineno, (last.end_col_offset or 0) + 1)
+        return Edit(Place(self.shown, end, end), f", {clause}")
+
+
+def functions(tree: ast.Module) -> Iterator[FunctionNode]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node

@@ -1,0 +1,147 @@
+"""Building blocks for fixers: what a statement binds, and the statements that bind it so that its address stays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+import libcst.matchers as m
+
+from rebindlint.model import HelperKind, Rebinding
+from rebindlint.plugin import FixContext
+
+__all__ = ["Bound", "allocate_once", "bind_once", "bound_by", "call_helper", "code", "parse", "unwrapped"]
+
+_EMPTY = cst.Module([])
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """``receiver.name = value`` in whatever spelling. ``name`` is an expression's source: ``"w"`` quoted, or computed."""
+
+    receiver: str
+    name: str
+    value: cst.BaseExpression
+
+    @property
+    def attribute(self) -> str:
+        """The attribute as source; a computed name goes through ``getattr``."""
+        plain = self.plain_name
+        return f"{self.receiver}.{plain}" if plain else f"getattr({self.receiver}, {self.name})"
+
+    @property
+    def plain_name(self) -> str:
+        try:
+            text = cst.ensure_type(cst.parse_expression(self.name), cst.SimpleString).evaluated_value
+        except Exception:
+            return ""
+        return text if isinstance(text, str) and text.isidentifier() else ""
+
+    def assignment(self, value: str) -> str:
+        plain = self.plain_name
+        return f"{self.receiver}.{plain} = {value}" if plain else f"setattr({self.receiver}, {self.name}, {value})"
+
+
+def code(node: cst.CSTNode) -> str:
+    return _EMPTY.code_for_node(node).strip()
+
+
+def parse(text: str) -> tuple[cst.BaseStatement, ...]:
+    """Statements from source text."""
+    return tuple(s for s in cst.parse_module(text).body if isinstance(s, cst.BaseStatement))
+
+
+def _single(statement: cst.BaseStatement) -> cst.BaseSmallStatement | None:
+    if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
+        return statement.body[0]
+    return None
+
+
+def bound_by(statement: cst.BaseStatement) -> Bound | None:
+    """What a statement with exactly one target binds; None for tuples, chains, slots and everything else."""
+    small = _single(statement)
+    if isinstance(small, cst.Assign) and len(small.targets) == 1:
+        return _attribute(small.targets[0].target, small.value)
+    if isinstance(small, cst.AnnAssign) and small.value is not None:
+        return None  # the annotation would be lost
+    if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
+        return _call(small.value)
+    return None
+
+
+def _attribute(target: cst.BaseExpression, value: cst.BaseExpression) -> Bound | None:
+    if isinstance(target, cst.Attribute) and _is_repeatable(target.value):
+        return Bound(code(target.value), f'"{target.attr.value}"', value)
+    return None
+
+
+def _call(call: cst.Call) -> Bound | None:
+    args = [a for a in call.args if a.keyword is None and not a.star]
+    if m.matches(call.func, m.Name("setattr")) and len(args) == 3 == len(call.args) and _is_repeatable(args[0].value):
+        return Bound(code(args[0].value), code(args[1].value), args[2].value)
+    registers = m.Attribute(attr=m.Name("register_parameter") | m.Name("register_buffer"))
+    if m.matches(call.func, registers) and len(args) == 2 == len(call.args):
+        func = cst.ensure_type(call.func, cst.Attribute)
+        if _is_repeatable(func.value):
+            return Bound(code(func.value), code(args[0].value), args[1].value)
+    return None
+
+
+def _is_repeatable(node: cst.BaseExpression) -> bool:
+    """Evaluating it twice is the same as evaluating it once."""
+    return isinstance(node, cst.Name) or (isinstance(node, cst.Attribute) and _is_repeatable(node.value))
+
+
+def unwrapped(value: cst.BaseExpression) -> cst.BaseExpression | None:
+    """``v`` of ``Parameter(v, requires_grad=False)``; the value itself when it is no such call, None when unwrapping would lose something."""
+    if not m.matches(value, m.Call(func=m.Name("Parameter") | m.Attribute(attr=m.Name("Parameter")))):
+        return value
+    call = cst.ensure_type(value, cst.Call)
+    inner: cst.BaseExpression | None = None
+    frozen = False
+    for position, argument in enumerate(call.args):
+        if argument.star:
+            return None
+        if (argument.keyword is None and position == 0) or m.matches(argument, m.Arg(keyword=m.Name("data"))):
+            inner = argument.value
+        elif m.matches(argument, m.Arg(keyword=m.Name("requires_grad"), value=m.Name("False"))) or (
+            position == 1 and argument.keyword is None and m.matches(argument.value, m.Name("False"))
+        ):
+            frozen = True
+        else:
+            return None
+    return inner if frozen else None
+
+
+def call_helper(bound: Bound, value: cst.BaseExpression, context: FixContext) -> tuple[cst.BaseStatement, ...] | None:
+    """The tree's own helper, so that it copies on a reload; None when it has none that can."""
+    dialect = context.dialect
+    if dialect.kind is None or dialect.kind is HelperKind.REBINDS:
+        return None
+    function = context.local_name(dialect.module, dialect.function)
+    extra = ", prefer_copy=True" if dialect.kind is HelperKind.PREFER_COPY else ""
+    return parse(f"{function}({bound.receiver}, {bound.name}, {code(value)}{extra})\n")
+
+
+def bind_once(bound: Bound, fact: Rebinding, context: FixContext, *, assign: str = "") -> tuple[cst.BaseStatement, ...]:
+    """Bind in the first run; afterwards copy into what is there, where shape and dtype agree."""
+    stem = bound.plain_name or "tensor"
+    new, old = context.temporary(f"new_{stem}"), context.temporary(f"old_{stem}")
+    target = f"{old}.data" if fact.cell.registered or fact.value_is_parameter else old
+    source = f"{new}.clone()" if fact.may_alias else new
+    return parse(
+        f"{new} = {code(bound.value)}\n"
+        f"{old} = getattr({bound.receiver}, {bound.name}, None)\n"
+        f"if {old} is not None and {old}.shape == {new}.shape and {old}.dtype == {new}.dtype:\n"
+        f"    {target}.copy_({source})\n"
+        "else:\n"
+        f"    {assign.format(new=new) or bound.assignment(new)}\n"
+    )
+
+
+def allocate_once(bound: Bound, fact: Rebinding) -> tuple[cst.BaseStatement, ...]:
+    """Memory whose contents do not depend on weights: allocated by the first run, zeroed by the next where the allocator promised zeros."""
+    text = f"if getattr({bound.receiver}, {bound.name}, None) is None:\n    {bound.assignment(code(bound.value))}\n"
+    if fact.zeroed:
+        text += f"else:\n    {bound.attribute}.zero_()\n"
+    return parse(text)

@@ -1,0 +1,1 @@
+"""One file a rule; see docs/writing-a-rule.md."""
