@@ -14,7 +14,9 @@ __all__ = ["AttributeRebind"]
 class AttributeRebind(Fixer):
     code = "RB101"
 
-    def fix(self, statement: cst.BaseStatement, fact: Rebinding, context: FixContext) -> Replacement | None:
+    def fix(
+        self, statement: cst.SimpleStatementLine | cst.BaseCompoundStatement, fact: Rebinding, context: FixContext
+    ) -> Replacement | None:
         bound = bound_by(statement)
         if bound is None or bound.plain_name != fact.cell.name:
             return None

@@ -15,7 +15,9 @@ __all__ = ["DataRebind"]
 class DataRebind(Fixer):
     code = "RB102"
 
-    def fix(self, statement: cst.BaseStatement, fact: Rebinding, context: FixContext) -> Replacement | None:
+    def fix(
+        self, statement: cst.SimpleStatementLine | cst.BaseCompoundStatement, fact: Rebinding, context: FixContext
+    ) -> Replacement | None:
         moved = bound_by(statement)
         if moved is None or moved.plain_name != "data" or fact.may_alias or fact.changes_strides:
             return None

@@ -18,7 +18,9 @@ class LostSource(Fixer):
     code = "RB203"
     scope = "guard"
 
-    def fix(self, statement: cst.BaseStatement, fact: Rebinding, context: FixContext) -> Replacement | None:
+    def fix(
+        self, statement: cst.SimpleStatementLine | cst.BaseCompoundStatement, fact: Rebinding, context: FixContext
+    ) -> Replacement | None:
         if not isinstance(statement, cst.If) or statement.orelse is not None or fact.cell.registered:
             return None
         body = statement.body

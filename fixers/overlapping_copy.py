@@ -15,7 +15,9 @@ __all__ = ["OverlappingCopy"]
 class OverlappingCopy(Fixer):
     code = "RB302"
 
-    def fix(self, statement: cst.BaseStatement, fact: Rebinding, context: FixContext) -> Replacement | None:
+    def fix(
+        self, statement: cst.SimpleStatementLine | cst.BaseCompoundStatement, fact: Rebinding, context: FixContext
+    ) -> Replacement | None:
         copies = m.findall(
             statement, m.Call(func=m.Attribute(attr=m.Name("copy_")), args=[m.Arg(keyword=None), m.ZeroOrMore()])
         )
@@ -30,6 +32,6 @@ class OverlappingCopy(Fixer):
         )
         first = call.args[0].with_changes(value=cst.parse_expression(f"{inner}.clone()"))
         new = statement.deep_replace(call, call.with_changes(args=[first, *call.args[1:]]))
-        if not isinstance(new, cst.BaseStatement):
+        if not isinstance(new, cst.SimpleStatementLine):
             return None
         return Replacement((new,), Applicability.UNSAFE, "Put a `.clone()` in front of the copy")

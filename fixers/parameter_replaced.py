@@ -14,15 +14,20 @@ __all__ = ["ParameterReplaced"]
 class ParameterReplaced(Fixer):
     code = "RB103"
 
-    def fix(self, statement: cst.BaseStatement, fact: Rebinding, context: FixContext) -> Replacement | None:
+    def fix(
+        self, statement: cst.SimpleStatementLine | cst.BaseCompoundStatement, fact: Rebinding, context: FixContext
+    ) -> Replacement | None:
         bound = bound_by(statement)
         if bound is None or fact.may_alias or (fact.existed_before and fact.changes_strides):
             return None
         inner = unwrapped(bound.value)
         if inner is None:
             return None
+        if inner is bound.value and fact.value is not Value.FRESH:
+            return None  # another parameter under this name: its class and attributes would be lost
         safe = not fact.existed_before or (fact.same_layout and fact.value is Value.FRESH)
-        applicability = Applicability.SAFE if safe and fact.same_layout else Applicability.UNSAFE
+        wrapped_here = inner is not bound.value
+        applicability = Applicability.SAFE if safe and fact.same_layout and wrapped_here else Applicability.UNSAFE
         called = call_helper(bound, inner, context) if fact.receiver_is_module else None
         if called is not None:
             return Replacement(

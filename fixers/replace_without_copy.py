@@ -7,7 +7,7 @@ import libcst.matchers as m
 
 from rebindlint.model import Applicability, HelperKind, Rebinding, Value
 from rebindlint.plugin import FixContext, Fixer, Replacement
-from rebindlint.rewriting import Bound, bind_once, code
+from rebindlint.rewriting import Bound, Statement, bind_once, code, parse, wrapped
 
 __all__ = ["ReplaceWithoutCopy"]
 
@@ -15,10 +15,14 @@ __all__ = ["ReplaceWithoutCopy"]
 class ReplaceWithoutCopy(Fixer):
     code = "RB104"
 
-    def fix(self, statement: cst.BaseStatement, fact: Rebinding, context: FixContext) -> Replacement | None:
+    def fix(
+        self, statement: cst.SimpleStatementLine | cst.BaseCompoundStatement, fact: Rebinding, context: FixContext
+    ) -> Replacement | None:
         if fact.helper is None or fact.may_alias or (fact.existed_before and fact.changes_strides):
             return None
-        if not m.matches(statement, m.SimpleStatementLine(body=[m.Expr(value=m.Call())])):
+        if not isinstance(statement, cst.SimpleStatementLine) or not m.matches(
+            statement, m.SimpleStatementLine(body=[m.Expr(value=m.Call())])
+        ):
             return None
         call = cst.ensure_type(
             cst.ensure_type(cst.ensure_type(statement, cst.SimpleStatementLine).body[0], cst.Expr).value, cst.Call
@@ -28,7 +32,7 @@ class ReplaceWithoutCopy(Fixer):
         safe = fact.same_layout and (not fact.existed_before or fact.value is Value.FRESH)
         applicability = Applicability.SAFE if safe else Applicability.UNSAFE
         if fact.helper.kind is HelperKind.PREFER_COPY:
-            return Replacement((_asked_to_copy(statement, call),), applicability, "Pass `prefer_copy=True`")
+            return Replacement((_asked_to_copy(statement, call, context),), applicability, "Pass `prefer_copy=True`")
         if fact.helper.kind is HelperKind.REBINDS:
             return self._bind_once(call, fact, context, applicability)
         return None
@@ -48,7 +52,7 @@ class ReplaceWithoutCopy(Fixer):
         )
 
 
-def _asked_to_copy(statement: cst.BaseStatement, call: cst.Call) -> cst.BaseStatement:
+def _asked_to_copy(statement: cst.SimpleStatementLine, call: cst.Call, context: FixContext) -> Statement:
     """The same call with one more argument, in the style of its argument list: one a line, or one after the other."""
     last = call.args[-1]
     trailing = isinstance(last.comma, cst.Comma)
@@ -59,9 +63,13 @@ def _asked_to_copy(statement: cst.BaseStatement, call: cst.Call) -> cst.BaseStat
         equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
     )
     if not multiline:
-        plain = last.with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
-        new = call.with_changes(args=[*call.args[:-1], plain, argument])
-        return statement.with_deep_changes(call, args=new.args)
+        return parse(
+            wrapped(
+                code(call.func),
+                [*(code(a.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for a in call.args), "prefer_copy=True"],
+                context.width,
+            )
+        )[0]
     between = next((a.comma for a in call.args[:-1] if isinstance(a.comma, cst.Comma)), None)
     separator = between or cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
     args = [*call.args[:-1], last.with_changes(comma=separator), argument.with_changes(comma=last.comma)]

@@ -7,7 +7,7 @@ import libcst.matchers as m
 
 from rebindlint.model import Applicability, Rebinding
 from rebindlint.plugin import FixContext, Fixer, Replacement
-from rebindlint.rewriting import code, parse
+from rebindlint.rewriting import agreement, code, parse
 
 __all__ = ["SlotRebind"]
 
@@ -17,7 +17,9 @@ _REPEATABLE = m.Name() | m.Attribute(value=m.Name()) | m.SimpleString() | m.Inte
 class SlotRebind(Fixer):
     code = "RB105"
 
-    def fix(self, statement: cst.BaseStatement, fact: Rebinding, context: FixContext) -> Replacement | None:
+    def fix(
+        self, statement: cst.SimpleStatementLine | cst.BaseCompoundStatement, fact: Rebinding, context: FixContext
+    ) -> Replacement | None:
         slot = m.Subscript(
             value=m.Name() | m.Attribute(value=m.Name()), slice=[m.SubscriptElement(m.Index(_REPEATABLE))]
         )
@@ -31,7 +33,7 @@ class SlotRebind(Fixer):
         text = (
             f"{new} = {code(assign.value)}\n"
             f"{old} = {holder}[{key}] if {key} in {holder} else None\n"
-            f"if {old} is not None and {old}.shape == {new}.shape and {old}.dtype == {new}.dtype:\n"
+            f"{agreement(old, new, context.width, may_be_none=False)}\n"
             f"    {old}.copy_({new})\n"
             "else:\n"
             f"    {holder}[{key}] = {new}\n"

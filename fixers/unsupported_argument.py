@@ -14,7 +14,9 @@ __all__ = ["UnsupportedArgument"]
 class UnsupportedArgument(Fixer):
     code = "RB304"
 
-    def fix(self, statement: cst.BaseStatement, fact: Rebinding, context: FixContext) -> Replacement | None:
+    def fix(
+        self, statement: cst.SimpleStatementLine | cst.BaseCompoundStatement, fact: Rebinding, context: FixContext
+    ) -> Replacement | None:
         if fact.helper is None or fact.helper.kind is not HelperKind.COPIES:
             return None
         argument = m.Arg(keyword=m.Name("prefer_copy"))
@@ -27,6 +29,6 @@ class UnsupportedArgument(Fixer):
         if args and dropped is call.args[-1]:
             args[-1] = args[-1].with_changes(comma=dropped.comma)
         new = statement.deep_replace(call, call.with_changes(args=args))
-        if not isinstance(new, cst.BaseStatement):
+        if not isinstance(new, cst.SimpleStatementLine):
             return None
         return Replacement((new,), Applicability.SAFE, "Drop `prefer_copy`: this tree's helper copies by itself")

@@ -155,6 +155,9 @@ def _say_what_was_done(outcome: Outcome, options: Options, seconds: float) -> No
     if outcome.fixed:
         verb = "would fix" if options.diff else "fixed"
         _say(f"{verb} {counted(len(outcome.fixed), 'hazard')} in {counted(len(outcome.changed), 'file')}")
+    if outcome.refused:
+        fixes = counted(outcome.refused, "fix", "fixes")
+        _say(f"{fixes} put back: the finding was still there, or the file would have been broken")
     if not outcome.files and not outcome.failures:
         _say("no Python files under the given paths")
 

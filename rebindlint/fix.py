@@ -16,6 +16,7 @@ from rebindlint.imports import Imports, functions
 from rebindlint.index.modules import FunctionNode, Module
 from rebindlint.model import Diagnostic, Edit, Fix, Place, Position, Rebinding
 from rebindlint.plugin import FixContext, Fixer
+from rebindlint.rewriting import Statement
 from rebindlint.texts import edited
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Applied", "apply_fixes", "propose"]
 
 Read = Callable[[str], str]
+_WIDTH = 88  # what vLLM's and SGLang's formatters wrap at
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ class _Proposal:
         inside = _function_around(module, node)
         if inside is None or _bound_elsewhere(inside, node, self._fact):
             return None
+        line = module.lines[node.lineno - 1]
+        indent = line[: len(line) - len(line.lstrip())]
         newline = "\r\n" if "\r\n" in module.text else "\n"
         dialect = self._index.dialect_for(module.name)
         cyclic = bool(dialect.module) and self._index.creates_cycle(module.name, dialect.module)
@@ -80,7 +84,8 @@ class _Proposal:
             dialect,
             lambda wanted, function: imports.local_name(wanted, function, inside),
             _temporaries(inside),
-            _step(module),
+            _step(module, inside),
+            _WIDTH - len(indent),
         )
         try:
             statement = _parse(module, node)
@@ -89,9 +94,6 @@ class _Proposal:
         replacement = fixer.fix(statement, self._fact, context)
         if replacement is None:
             return None
-        indent = module.lines[node.lineno - 1][
-            : len(module.lines[node.lineno - 1]) - len(module.lines[node.lineno - 1].lstrip())
-        ]
         content = _render(replacement.statements, indent, context.indent, newline)
         edit = Edit(_whole(module, node), content)
         return Fix(replacement.applicability, replacement.message, tuple(sorted((edit, *imports.edits))))
@@ -137,11 +139,13 @@ def _whole(module: Module, node: ast.stmt) -> Place:
 
 
 def _stands_alone(module: Module, node: ast.stmt) -> bool:
-    """No other statement shares its lines."""
+    """No other statement shares its lines, and no text inside it spans several, which indenting would change."""
     before = module.lines[node.lineno - 1][: _column(module, node) - 1]
     end = _end(module, node)
     after = module.lines[end.row - 1][end.column - 1 :].strip()
-    return not before.strip() and (not after or after.startswith("#"))
+    alone = not before.strip() and (not after or after.startswith("#"))
+    texts = (n for n in ast.walk(node) if isinstance(n, ast.Constant | ast.JoinedStr) and n.end_lineno != n.lineno)
+    return alone and not any(True for _ in texts)
 
 
 def _function_around(module: Module, node: ast.stmt) -> FunctionNode | None:
@@ -180,28 +184,28 @@ def _temporaries(inside: FunctionNode) -> Callable[[str], str]:
     return temporary
 
 
-def _step(module: Module) -> str:
-    """One step of indentation as the file has it."""
-    for line in module.lines:
-        if line[:1] in (" ", "\t") and line.strip():
-            return "\t" if line[0] == "\t" else " " * min(len(line) - len(line.lstrip(" ")), 8)
-    return "    "
+def _step(module: Module, inside: FunctionNode) -> str:
+    """One step of indentation as the function has it."""
+    first = inside.body[0]
+    outer = module.lines[inside.lineno - 1][: inside.col_offset]
+    inner = module.lines[first.lineno - 1][: first.col_offset]
+    step = inner.removeprefix(outer)
+    return step if step and not step.strip() else "    "
 
 
-def _parse(module: Module, node: ast.stmt) -> cst.BaseStatement:
+def _parse(module: Module, node: ast.stmt) -> Statement:
     """The statement's lines, dedented and parsed alone."""
     lines = module.lines[node.lineno - 1 : node.end_lineno]
     end = _end(module, node)
     lines[-1] = lines[-1][: end.column - 1]
     parsed = cst.parse_module(textwrap.dedent("\n".join(lines)) + "\n")
     statement = parsed.body[0]
-    assert isinstance(statement, cst.BaseStatement)
     return statement
 
 
-def _render(statements: Sequence[cst.BaseStatement], indent: str, step: str, newline: str) -> str:
+def _render(statements: Sequence[Statement], indent: str, step: str, newline: str) -> str:
     """Source of the statements: the first line without indentation, because it stands there already."""
-    text = cst.Module(list(statements), default_indent="    ").code.rstrip("\n")
+    text = cst.Module([*statements], default_indent="    ").code.rstrip("\n")
     lines = []
     for number, line in enumerate(text.split("\n")):
         bare = line.lstrip(" ")

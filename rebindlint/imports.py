@@ -76,7 +76,10 @@ class Imports:
             else body[0]
         )
         indent = self.lines[first.lineno - 1][: first.col_offset]
-        return self._insert(first.lineno, f"{indent}from {wanted} import {clause}")
+        row = first.lineno
+        while self.lines[row - 2].lstrip().startswith("#") or not self.lines[row - 2].strip():
+            row -= 1  # a comment belongs to the statement below it
+        return self._insert(row, f"{indent}from {wanted} import {clause}")
 
     def _top(self, wanted: str, clause: str) -> Edit:
         imports = [n for n in self.tree.body if isinstance(n, ast.Import | ast.ImportFrom)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Set
+from collections import Counter
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from rebindlint.texts import Changed, Texts, write_source
 __all__ = ["Outcome", "Request", "run"]
 
 Progress = Callable[[int, int], None]
+Finding = tuple[str, str, str, str]
 _ROUNDS = 8
 
 
@@ -45,7 +47,7 @@ class Request:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """``diagnostics`` are left, ``fixed`` are gone with the texts in ``changed``; ``failures`` are one line each for
-    what could not be done. ``read`` gives the present text of a linted file."""
+    what could not be done. ``read`` gives the present text of a linted file; ``refused`` is the number of findings whose fix was put back."""
 
     diagnostics: tuple[Diagnostic, ...]
     failures: tuple[str, ...]
@@ -54,6 +56,7 @@ class Outcome:
     changed: tuple[Changed, ...] = ()
     files: int = 0
     hooks: int = 0
+    refused: int = 0
     log: tuple[str, ...] = ()
 
 
@@ -82,6 +85,7 @@ class _Run:
         self._texts = Texts(discovery.context)
         self._cache = Cache.for_config(request.config) if request.cache else None
         self._log: list[str] = []
+        self._refused: set[Finding] = set()
 
     def outcome(self) -> Outcome:
         analysis = self._recall_or_analyse()
@@ -103,6 +107,7 @@ class _Run:
             changed=changed,
             files=len(self._targets),
             hooks=analysis.hooks,
+            refused=len(self._refused),
             log=tuple(self._log),
         )
 
@@ -160,18 +165,29 @@ class _Run:
         return self._request.affected and any(frame.filename in self._targets for frame in diagnostic.trace)
 
     def _fix(self, analysis: Analysis, found: list[Diagnostic]) -> tuple[Analysis, list[Diagnostic], list[Diagnostic]]:
-        """Applies fixes and lints the result until nothing changes; everything stays in memory."""
+        """Applies fixes and lints the result until nothing changes; everything stays in memory.
+
+        A round with a fix after which its finding is still there is taken back, and that fix is not tried again.
+        """
         from rebindlint.fix import apply_fixes
 
         fixed: list[Diagnostic] = []
         for _ in range(_ROUNDS):
             applied = apply_fixes([d for d in found if self._is_fixable(d)], self._texts.read)
+            self._refused.update(_finding(diagnostic) for diagnostic in applied.refused)
             if not applied.texts:
                 break
+            before = {shown: self._texts.read(shown) for shown in applied.texts}
             self._texts.change(applied.texts)
-            fixed += applied.fixed
-            analysis = self._analyse_again(analysis, applied.texts.keys())
-            found = self._found(analysis)
+            analysis_after = self._analyse_again(analysis, applied.texts.keys())
+            found_after = self._found(analysis_after)
+            useless = _still_there(applied.fixed, found, found_after)
+            if useless:
+                self._texts.change(before)
+                self._refused |= useless
+            else:
+                analysis, found = analysis_after, found_after
+                fixed += applied.fixed
         return analysis, found, fixed
 
     def _analyse_again(self, before: Analysis, changed: Set[str]) -> Analysis:
@@ -183,7 +199,7 @@ class _Run:
 
     def _is_fixable(self, diagnostic: Diagnostic) -> bool:
         fix = diagnostic.fix
-        if fix is None or fix.applicability is Applicability.DISPLAY:
+        if fix is None or fix.applicability is Applicability.DISPLAY or _finding(diagnostic) in self._refused:
             return False
         allowed = self._request.unsafe or fix.applicability is Applicability.SAFE
         return allowed and all(edit.place.filename in self._targets for edit in fix.edits)
@@ -198,3 +214,18 @@ class _Run:
                 written = False
         if written and self._cache is not None:  # the next run finds these very texts
             self._cache.store(result_key(self._texts.originals(), self._config), analysis)
+
+
+def _finding(diagnostic: Diagnostic) -> Finding:
+    """What stays the same when lines move."""
+    return (diagnostic.place.filename, diagnostic.code, diagnostic.hook, diagnostic.attribute)
+
+
+def _still_there(
+    fixed: Iterable[Diagnostic], before: Iterable[Diagnostic], after: Iterable[Diagnostic]
+) -> set[Finding]:
+    """The findings that should have gone with their fix and did not."""
+    expected = Counter(map(_finding, before))
+    expected.subtract(map(_finding, fixed))
+    left = Counter(map(_finding, after))
+    return {finding for finding in map(_finding, fixed) if left[finding] > expected[finding]}

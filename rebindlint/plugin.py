@@ -47,20 +47,22 @@ class FixContext:
 
     ``dialect`` is the tree's own replace helper. ``local_name(module, function)`` gives the name under which a
     function is to be called in this file and notes that the import is needed (existing imports are reused).
-    ``temporary(stem)`` gives a name that the enclosing function does not use. ``indent`` is one step of indentation.
+    ``temporary(stem)`` gives a name that the enclosing function does not use. ``indent`` is one step of indentation,
+    ``width`` how many columns are left for a statement.
     """
 
     dialect: Dialect
     local_name: Callable[[str, str], str]
     temporary: Callable[[str], str]
     indent: str = "    "
+    width: int = 80
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
     """The statements that take the place of the fact's statement."""
 
-    statements: Sequence[cst.BaseStatement]
+    statements: Sequence[cst.SimpleStatementLine | cst.BaseCompoundStatement]
     applicability: Applicability
     message: str
     notes: tuple[str, ...] = field(default=())
@@ -76,5 +78,7 @@ class Fixer(ABC):
     scope: ClassVar[str] = "statement"
 
     @abstractmethod
-    def fix(self, statement: cst.BaseStatement, fact: Rebinding, context: FixContext) -> Replacement | None:
+    def fix(
+        self, statement: cst.SimpleStatementLine | cst.BaseCompoundStatement, fact: Rebinding, context: FixContext
+    ) -> Replacement | None:
         """The statement's replacement, or None when there is no right one."""

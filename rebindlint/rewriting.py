@@ -10,7 +10,23 @@ import libcst.matchers as m
 from rebindlint.model import HelperKind, Rebinding
 from rebindlint.plugin import FixContext
 
-__all__ = ["Bound", "allocate_once", "bind_once", "bound_by", "call_helper", "code", "parse", "unwrapped"]
+__all__ = [
+    "Bound",
+    "Statement",
+    "agreement",
+    "allocate_once",
+    "bind_once",
+    "bound_by",
+    "call_helper",
+    "code",
+    "nested",
+    "parse",
+    "unwrapped",
+    "wrapped",
+]
+
+Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
+
 
 _EMPTY = cst.Module([])
 
@@ -46,18 +62,18 @@ def code(node: cst.CSTNode) -> str:
     return _EMPTY.code_for_node(node).strip()
 
 
-def parse(text: str) -> tuple[cst.BaseStatement, ...]:
+def parse(text: str) -> tuple[Statement, ...]:
     """Statements from source text."""
-    return tuple(s for s in cst.parse_module(text).body if isinstance(s, cst.BaseStatement))
+    return tuple(cst.parse_module(text).body)
 
 
-def _single(statement: cst.BaseStatement) -> cst.BaseSmallStatement | None:
+def _single(statement: Statement) -> cst.BaseSmallStatement | None:
     if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
         return statement.body[0]
     return None
 
 
-def bound_by(statement: cst.BaseStatement) -> Bound | None:
+def bound_by(statement: Statement) -> Bound | None:
     """What a statement with exactly one target binds; None for tuples, chains, slots and everything else."""
     small = _single(statement)
     if isinstance(small, cst.Assign) and len(small.targets) == 1:
@@ -95,7 +111,7 @@ def _is_repeatable(node: cst.BaseExpression) -> bool:
 def unwrapped(value: cst.BaseExpression) -> cst.BaseExpression | None:
     """``v`` of ``Parameter(v, requires_grad=False)``; the value itself when it is no such call, None when unwrapping would lose something."""
     if not m.matches(value, m.Call(func=m.Name("Parameter") | m.Attribute(attr=m.Name("Parameter")))):
-        return value
+        return None if isinstance(value, cst.Call) and code(value.func).endswith("Parameter") else value
     call = cst.ensure_type(value, cst.Call)
     inner: cst.BaseExpression | None = None
     frozen = False
@@ -113,35 +129,77 @@ def unwrapped(value: cst.BaseExpression) -> cst.BaseExpression | None:
     return inner if frozen else None
 
 
-def call_helper(bound: Bound, value: cst.BaseExpression, context: FixContext) -> tuple[cst.BaseStatement, ...] | None:
+def call_helper(bound: Bound, value: cst.BaseExpression, context: FixContext) -> tuple[Statement, ...] | None:
     """The tree's own helper, so that it copies on a reload; None when it has none that can."""
     dialect = context.dialect
     if dialect.kind is None or dialect.kind is HelperKind.REBINDS:
         return None
     function = context.local_name(dialect.module, dialect.function)
-    extra = ", prefer_copy=True" if dialect.kind is HelperKind.PREFER_COPY else ""
-    return parse(f"{function}({bound.receiver}, {bound.name}, {code(value)}{extra})\n")
+    arguments = [bound.receiver, bound.name, code(value)]
+    if dialect.kind is HelperKind.PREFER_COPY:
+        arguments.append("prefer_copy=True")
+    return parse(wrapped(function, arguments, context.width))
 
 
-def bind_once(bound: Bound, fact: Rebinding, context: FixContext, *, assign: str = "") -> tuple[cst.BaseStatement, ...]:
+def wrapped(function: str, arguments: list[str], width: int) -> str:
+    """A call on one line, or its arguments on the next, or one a line, as the common formatters do it."""
+    flat = f"{function}({', '.join(arguments)})"
+    if len(flat) <= width and "\n" not in flat:
+        return flat + "\n"
+    inner = f"    {', '.join(arguments)}"
+    if len(inner) <= width and "\n" not in inner:
+        return f"{function}(\n{inner}\n)\n"
+    lines = "".join(f"    {nested(argument)},\n" for argument in arguments)
+    return f"{function}(\n{lines})\n"
+
+
+def nested(text: str) -> str:
+    """Source that moves one step to the right: its further lines move along."""
+    return text.replace("\n", "\n    ")
+
+
+def bind_once(bound: Bound, fact: Rebinding, context: FixContext, *, assign: str = "") -> tuple[Statement, ...]:
     """Bind in the first run; afterwards copy into what is there, where shape and dtype agree."""
-    stem = bound.plain_name or "tensor"
+    stem = bound.plain_name.strip("_") or "tensor"
     new, old = context.temporary(f"new_{stem}"), context.temporary(f"old_{stem}")
     target = f"{old}.data" if fact.cell.registered or fact.value_is_parameter else old
     source = f"{new}.clone()" if fact.may_alias else new
     return parse(
         f"{new} = {code(bound.value)}\n"
         f"{old} = getattr({bound.receiver}, {bound.name}, None)\n"
-        f"if {old} is not None and {old}.shape == {new}.shape and {old}.dtype == {new}.dtype:\n"
+        f"{agreement(old, new, context.width, may_be_none=not _is_surely_tensor(bound.value))}\n"
         f"    {target}.copy_({source})\n"
         "else:\n"
         f"    {assign.format(new=new) or bound.assignment(new)}\n"
     )
 
 
-def allocate_once(bound: Bound, fact: Rebinding) -> tuple[cst.BaseStatement, ...]:
-    """Memory whose contents do not depend on weights: allocated by the first run, zeroed by the next where the allocator promised zeros."""
-    text = f"if getattr({bound.receiver}, {bound.name}, None) is None:\n    {bound.assignment(code(bound.value))}\n"
+def agreement(old: str, new: str, width: int, *, may_be_none: bool) -> str:
+    """The ``if`` line that asks whether ``new`` can be copied into ``old``."""
+    present = [f"{old} is not None", f"{new} is not None"] if may_be_none else [f"{old} is not None"]
+    parts = [*present, f"{old}.shape == {new}.shape", f"{old}.dtype == {new}.dtype"]
+    flat = f"if {' and '.join(parts)}:"
+    if len(flat) <= width:
+        return flat
+    inner = "\n    and ".join(parts)
+    return f"if (\n    {inner}\n):"
+
+
+_ON_TENSORS = ("to", "float", "half", "bfloat16", "contiguous", "t", "transpose", "permute", "view", "clone", "reshape")
+
+
+def _is_surely_tensor(value: cst.BaseExpression) -> bool:
+    """Arithmetic, a function of torch, or a method that only tensors have."""
+    if isinstance(value, cst.BinaryOperation | cst.UnaryOperation):
+        return True
+    method = m.Attribute(attr=m.OneOf(*[m.Name(name) for name in _ON_TENSORS]))
+    return m.matches(value, m.Call(func=m.Attribute(value=m.Name("torch") | m.Name("F")) | method))
+
+
+def allocate_once(bound: Bound, fact: Rebinding) -> tuple[Statement, ...]:
+    """Memory that does not depend on weights: allocated by the first run, zeroed by the next where the allocator promised zeros."""
+    assignment = nested(bound.assignment(code(bound.value)))
+    text = f"if getattr({bound.receiver}, {bound.name}, None) is None:\n    {assignment}\n"
     if fact.zeroed:
         text += f"else:\n    {bound.attribute}.zero_()\n"
     return parse(text)

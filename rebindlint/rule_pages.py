@@ -10,6 +10,7 @@ from rebindlint import registry
 from rebindlint.config import did_you_mean
 from rebindlint.model import RebindlintError
 from rebindlint.report.style import use_colour
+from rebindlint.suppress import FIXED_CODES
 
 __all__ = ["RuleSummary", "explain", "list_rules", "summaries"]
 
@@ -25,12 +26,11 @@ class RuleSummary:
 
 
 def summaries() -> list[RuleSummary]:
-    fixers = registry.fixers()
-    rows = [
-        RuleSummary(rule.code, rule.name, rule.code in fixers, first_sentence(registry.page(rule.code)))
+    fixed = registry.fixers().keys() | FIXED_CODES
+    return [
+        RuleSummary(rule.code, rule.name, rule.code in fixed, first_sentence(registry.page(rule.code)))
         for rule in registry.rules()
     ]
-    return sorted(rows, key=lambda row: row.code)
 
 
 def explain(code: str) -> None:

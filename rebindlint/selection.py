@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from rebindlint.config import Config, did_you_mean
 from rebindlint.model import Applicability, Diagnostic, RebindlintError
 
-__all__ = ["ENGINE_RULES", "check_selectors", "is_selected", "known_codes", "select"]
+__all__ = ["check_selectors", "is_selected", "known_codes", "select"]
 
-# Reported by the engine itself rather than by a rule over facts.
-ENGINE_RULES: Mapping[str, str] = {
-    "RB000": "parse-error",
-    "RB001": "unused-suppression",
-    "RB002": "bare-suppression",
-    "RB003": "budget-exhausted",
-}
 # What these say is that something was not judged; choosing other rules must not turn that into silence.
 _UNLESS_IGNORED = frozenset({"RB000", "RB003"})
 _SELECTOR_FIELDS = (
@@ -36,7 +29,7 @@ def known_codes() -> tuple[str, ...]:
     """Every code there is, sorted."""
     from rebindlint import registry
 
-    return tuple(sorted({*ENGINE_RULES, *(rule.code for rule in registry.rules())}))
+    return tuple(rule.code for rule in registry.rules())
 
 
 def check_selectors(config: Config, known: Sequence[str]) -> None:

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from rebindlint.model import Applicability, Diagnostic, Edit, Fix, Place, Position, RebindlintError, Severity
 from rebindlint.texts import split_lines
 
-__all__ = ["Suppression", "apply_suppressions", "find_suppressions"]
+__all__ = ["FIXED_CODES", "Suppression", "apply_suppressions", "find_suppressions"]
 
 _WORD = re.compile(r"rebindlint:\s*ignore", re.IGNORECASE)
+FIXED_CODES = frozenset({"RB001"})  # what this stage reports together with a fix
 # A reason may hold `#12`; it ends where a comment of another tool begins.
 _IGNORE = re.compile(
     r"#+\s*rebindlint:\s*(?P<kind>ignore-file|ignore)(?![\w-])\s*(?:\[(?P<codes>[^\]]*)\])?"
@@ -188,8 +189,8 @@ def _unused(suppression: Suppression, what: str, fix: Fix) -> Diagnostic:
 def _bare(suppression: Suppression) -> Diagnostic:
     codes = sorted(suppression.used)
     message = f"this suppression names no code: today it hides {', '.join(codes)}, tomorrow it may hide anything"
-    fix = _rewritten(suppression, codes, "Name the codes")
-    return Diagnostic("RB002", "bare-suppression", message, Severity.WARNING, suppression.place, fix=fix)
+    advice = f"name the codes that are meant, as in `# rebindlint: ignore[{', '.join(codes)}] reason`"
+    return Diagnostic("RB002", "bare-suppression", message, Severity.WARNING, suppression.place, help=advice)
 
 
 def _rewritten(suppression: Suppression, codes: Sequence[str], message: str) -> Fix:

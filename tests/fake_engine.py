@@ -1,7 +1,7 @@
 """Stand-ins for the stages between the index and the fixers, so that the stages around them are tested alone.
 
-Every line that holds HAZARD is a finding of RB101; SAFE or UNSAFE on it tell of a fix, which removes the word once: it takes
-two rounds to get rid of `x_HAZARDHAZARD_SAFE`. NOTE gives an RB003. `via NAME` puts the file NAME into the call chain.
+Every HAZARD is a finding of RB101; SAFE or UNSAFE on its line tell of a fix, which removes the word (USELESS: which does not
+help). Fixes on one line overlap, so it takes two rounds to get rid of `x_HAZARDHAZARD_SAFE`. NOTE gives an RB003. `via NAME` puts the file NAME into the call chain.
 """
 
 from __future__ import annotations
@@ -88,7 +88,10 @@ class FakeEngine:
 
 def _diagnose(facts: Sequence[Source], rules: object, index: object, config: Config) -> list[Diagnostic]:
     return [
-        _diagnostic(source.shown, row, line) for source in facts for row, line in _lines(source) if "HAZARD" in line
+        _diagnostic(source.shown, row, line, match.start())
+        for source in facts
+        for row, line in _lines(source)
+        for match in re.finditer("HAZARD", line)
     ]
 
 
@@ -99,11 +102,14 @@ def _lines(source: Source) -> list[tuple[int, str]]:
         return []
 
 
-def _diagnostic(shown: str, row: int, line: str) -> Diagnostic:
-    start = line.index("HAZARD")
+def _diagnostic(shown: str, row: int, line: str, start: int) -> Diagnostic:
     place = _place(shown, row, start + 1, start + 7)
     applicability = Applicability.UNSAFE if "UNSAFE" in line else Applicability.SAFE if "SAFE" in line else None
-    fix = Fix(applicability, "Remove it", (Edit(place, ""),)) if applicability else None
+    fix = (
+        Fix(applicability, "Remove it", (Edit(place, "y_HAZARD" if "USELESS" in line else ""),))
+        if applicability
+        else None
+    )
     trace = tuple(Frame(name, 1, "f") for name in re.findall(r"via (\S+)", line))
     return Diagnostic(
         "RB101", "attribute-rebind", "`x` gets a new tensor", Severity.ERROR, place, "x", "A.hook", (Protocol.DIRECT,), trace, fix
@@ -115,9 +121,12 @@ def _place(shown: str, row: int, start: int, end: int) -> Place:
 
 
 def _apply(diagnostics: Sequence[Diagnostic], read: Callable[[str], str]) -> SimpleNamespace:
-    edits: dict[str, list[Edit]] = {}
+    rows: dict[tuple[str, int], Diagnostic] = {}
     for diagnostic in diagnostics:
+        rows.setdefault((diagnostic.place.filename, diagnostic.place.start.row), diagnostic)
+    edits: dict[str, list[Edit]] = {}
+    for diagnostic in rows.values():
         assert diagnostic.fix is not None
         edits.setdefault(diagnostic.place.filename, []).extend(diagnostic.fix.edits)
     texts = {shown: edited(read(shown), some) for shown, some in edits.items()}
-    return SimpleNamespace(texts=texts, fixed=tuple(diagnostics))
+    return SimpleNamespace(texts=texts, fixed=tuple(rows.values()), refused=())

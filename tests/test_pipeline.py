@@ -110,6 +110,13 @@ def test_unsafe_fixes_are_applied_when_asked(project: Path, engine: FakeEngine) 
     assert (found(outcome), (project / "pkg" / "a.py").read_text()) == ([], "x__UNSAFE\nx__SAFE\n")
 
 
+def test_a_fix_that_does_not_help_is_put_back_and_the_others_are_kept(project: Path, engine: FakeEngine) -> None:
+    write(project, a="x_HAZARD_SAFE_USELESS\n", b="x_HAZARD_SAFE\n")
+    outcome = lint("pkg", fix=True)
+    assert [(project / "pkg" / f"{name}.py").read_text() for name in "ab"] == ["x_HAZARD_SAFE_USELESS\n", "x__SAFE\n"]
+    assert (found(outcome), len(outcome.fixed), outcome.refused) == (["pkg/a.py:1 RB101"], 1, 1)
+
+
 def test_without_writing_the_texts_are_only_returned(project: Path, engine: FakeEngine) -> None:
     write(project, a="x_HAZARD_SAFE\n")
     outcome = lint("pkg", fix=True, write=False)

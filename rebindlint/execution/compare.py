@@ -172,6 +172,7 @@ def _make(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured, site: Si
     holder = cell.edges[upto].holder if upto is not None else cell.last.holder
     old = site.old if isinstance(site.old, Tensor) else None
     dialect = site.helper
+    first = (outcome.first_sites or {}).get((id(cell.last.holder), cell.last.key))
     same_expression = now is not None and (m.term(now) == cell.content)
     return Rebinding(
         hazard=hazard, binding=binding, cell=described, hook=hook.name, hook_place=place_of(hook.function.module, hook.function.node),
@@ -182,17 +183,22 @@ def _make(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured, site: Si
         guarded=place_of(guard[1], guard[0]) if guard is not None else None,
         receiver_is_module=isinstance(holder, Obj) and holder.is_module,
         existed_before=isinstance(holder, Obj) and described.name in holder.initial,
-        may_alias=_may_alias(site, old, cell), changes_strides=_changes_strides(site, old),
+        may_alias=_may_alias(site, old, cell) or (first is not None and _may_alias(first, _old(first), None)),
+        changes_strides=_changes_strides(site, old) or (first is not None and _changes_strides(first, _old(first))),
         same_layout=same_expression and now is not None and now.dtype == cell.dtype,
         zeroed=cell.storage.zeroed, helper=dialect,
     )
 
 
-def _may_alias(site: Site, old: Tensor | None, cell: Captured) -> bool:
+def _old(site: Site) -> Tensor | None:
+    return site.old if isinstance(site.old, Tensor) else None
+
+
+def _may_alias(site: Site, old: Tensor | None, cell: Captured | None) -> bool:
     value = site.value
     if not isinstance(value, Tensor):
         return False
-    return value.storage is cell.storage or (old is not None and value.storage is old.storage)
+    return (cell is not None and value.storage is cell.storage) or (old is not None and value.storage is old.storage)
 
 
 def _changes_strides(site: Site, old: Tensor | None) -> bool:

@@ -14,7 +14,7 @@ from rebindlint.execution.places import place_of
 from rebindlint.execution.twice import Outcome, execute_twice
 from rebindlint.index import Hook, Index, find_hooks
 from rebindlint.index.readers import Readers
-from rebindlint.model import Diagnostic, Protocol, Rebinding, Severity
+from rebindlint.model import Diagnostic, Protocol, Rebinding, Severity, Value
 
 if TYPE_CHECKING:
     from rebindlint.config import Config
@@ -164,6 +164,7 @@ def combine(left: Rebinding, right: Rebinding) -> Rebinding:
     return replace(
         left,
         protocols=left.protocols | right.protocols,
+        value=left.value if left.value is right.value else Value.UNKNOWN,
         weight_dependent=left.weight_dependent or right.weight_dependent,
         receiver_is_module=left.receiver_is_module and right.receiver_is_module,
         existed_before=left.existed_before or right.existed_before,

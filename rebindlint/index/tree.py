@@ -272,31 +272,34 @@ class Index:
         return self.dialects.get(module.split(".")[0], self.dialect)
 
     def creates_cycle(self, importer: str, imported: str) -> bool:
-        """Whether a top-level import of ``imported`` in ``importer`` would close a cycle of imports."""
+        """Whether a top-level import of ``imported`` in ``importer`` would close a cycle of imports that is not there yet."""
+        return self._reaches(imported, importer) and not self._reaches(importer, imported)
+
+    def _reaches(self, start: str, goal: str) -> bool:
+        """Whether importing ``start`` imports ``goal``, by the imports at the top level of modules and their packages."""
         seen: set[str] = set()
-        stack = [imported]
+        stack = [start]
         while stack:
             name = stack.pop()
-            if name == importer:
+            if name == goal and name != start:
                 return True
             if name in seen:
                 continue
             seen.add(name)
             module = self.module(name)
-            if module is None:
-                continue
-            for target in module.imports:
-                stack.append(target)
-                stack.extend(
-                    f"{target}.{entry.name}"
-                    for entry in module.names.values()
-                    if isinstance(entry, Imported) and entry.module == target and entry.name
-                    and f"{target}.{entry.name}" in self.sources
-                )
+            if module is not None:
+                stack.extend(self._imports_of(module))
             parent = name.rpartition(".")[0]
-            if parent and parent in self.sources and not importer.startswith(parent + "."):
+            if parent in self.sources and not goal.startswith(f"{parent}."):
                 stack.append(parent)
         return False
+
+    def _imports_of(self, module: Module) -> list[str]:
+        found = list(module.imports)
+        for entry in module.names.values():
+            if isinstance(entry, Imported) and entry.name and f"{entry.module}.{entry.name}" in self.sources:
+                found.append(f"{entry.module}.{entry.name}")
+        return found
 
 
 def _too_deep(text: str) -> bool:

@@ -41,8 +41,8 @@ def fix_marker(diagnostic: Diagnostic, *, unsafe: bool) -> str:
     return "[*] " if fixable else ""
 
 
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+def counted(number: int, noun: str, plural: str = "") -> str:
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def rendered(lines: Iterable[Text], *, colour: bool) -> str:
