@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -185,7 +186,11 @@ def check(paths: tuple[str, ...], **options: object) -> NoReturn:
     from rebindlint.command import Options
     from rebindlint.command import check as lint
 
-    sys.exit(lint(Options.of(paths, options)))
+    try:
+        status = lint(Options.of(paths, options))
+    except KeyboardInterrupt:  # here, because click puts an empty line before it
+        _leave("interrupted", 130)
+    sys.exit(status)
 
 
 @cli.command(context_settings=_CONTEXT)
@@ -209,6 +214,9 @@ def rules(output_format: str) -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs a command and exits; whatever goes wrong is one line on standard error."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a character that the terminal lacks is shown as its escape
+            stream.reconfigure(errors="backslashreplace")
     try:
         status = cli.main(list(arguments), prog_name="rebindlint", standalone_mode=False)
     except (KeyboardInterrupt, click.Abort):

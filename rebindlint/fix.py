@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from rebindlint import registry
-from rebindlint.imports import Imports, functions
+from rebindlint.imports import Imports, functions, statements_of
 from rebindlint.index.modules import FunctionNode, Module
 from rebindlint.model import Diagnostic, Edit, Fix, Place, Position, Rebinding
 from rebindlint.plugin import FixContext, Fixer
@@ -101,7 +101,7 @@ class _Proposal:
     def _node(self, module: Module, fixer: Fixer) -> ast.stmt | None:
         """The statement itself, or the innermost ``if`` around it whose condition is the guard."""
         start = self._fact.statement.start
-        statements = [n for n in ast.walk(module.tree) if isinstance(n, ast.stmt)]
+        statements = list(statements_of(module.tree))
         if fixer.scope == "guard":
             guard = self._fact.guarded
             if guard is None:

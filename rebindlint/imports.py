@@ -132,7 +132,19 @@ class Imports:
         return Edit(Place(self.shown, end, end), f", {clause}")
 
 
+def statements_of(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Every statement at any depth; expressions are not descended into."""
+    stack: list[ast.stmt] = list(reversed(tree.body))
+    while stack:
+        node = stack.pop()
+        yield node
+        inner: list[ast.stmt] = []
+        for block in ("body", "orelse", "finalbody"):
+            inner.extend(getattr(node, block, ()))
+        for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+            inner.extend(part.body)
+        stack.extend(reversed(inner))
+
+
 def functions(tree: ast.Module) -> Iterator[FunctionNode]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
+    return (node for node in statements_of(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))

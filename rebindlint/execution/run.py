@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import sys
 from collections.abc import Callable, Hashable, Sequence
@@ -23,7 +24,8 @@ __all__ = ["Executed", "execute_hooks"]
 
 MAX_EXECUTIONS = 48
 MAX_FRUITLESS = 14  # paths in a row that bind nothing which an earlier one had not bound
-_CHUNK = 8
+_CHUNK = 3
+_COLLECT_EVERY = 2  # hooks: an execution leaves cycles behind; syntax trees survive and are not looked at again
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +64,16 @@ def _in_processes(index: Index, hooks: Sequence[Hook], protocols: tuple[Protocol
     global _shared
     _shared = (index, hooks, protocols)
     results: list[Executed] = []
+    gc.collect()
+    gc.freeze()  # the collector must not touch, and so copy, what the workers share
     try:
-        with multiprocessing.get_context("fork").Pool(jobs) as pool:
+        with multiprocessing.get_context("fork").Pool(jobs, initializer=gc.disable) as pool:
             for executed in pool.imap(_work, range(len(hooks)), chunksize=_CHUNK):
                 results.append(executed)
                 if progress is not None:
                     progress(len(results), len(hooks))
     finally:
+        gc.unfreeze()
         _shared = None
     return results
 
@@ -76,7 +81,10 @@ def _in_processes(index: Index, hooks: Sequence[Hook], protocols: tuple[Protocol
 def _work(number: int) -> Executed:
     assert _shared is not None
     index, hooks, protocols = _shared
-    return execute_hook(index, hooks[number], protocols)
+    executed = execute_hook(index, hooks[number], protocols)
+    if number % _COLLECT_EVERY == 0:
+        gc.collect(0)
+    return executed
 
 
 def execute_hook(index: Index, hook: Hook, protocols: tuple[Protocol, ...]) -> Executed:

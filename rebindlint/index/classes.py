@@ -140,10 +140,10 @@ class ClassInfo:
     def __post_init__(self) -> None:
         for node in self.node.body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                names = [ast.unparse(d) for d in node.decorator_list]
                 info = FunctionInfo(node, self.module, self)
-                if any(name.endswith((".setter", ".deleter")) for name in names):
-                    if any(name.endswith(".setter") for name in names):
+                kinds = [d.attr for d in node.decorator_list if isinstance(d, ast.Attribute) and d.attr in ("setter", "deleter")]
+                if kinds:
+                    if "setter" in kinds:
                         self.setters[node.name] = info
                 elif "overload" not in info.decorators:
                     self.methods[node.name] = info

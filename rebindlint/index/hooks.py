@@ -66,11 +66,10 @@ def find_hooks(index: Index, extra: Iterable[str] = ()) -> tuple[Hook, ...]:
 
 
 def _methods_named(index: Index, names: set[str]) -> Iterator[FunctionInfo]:
-    needle = re.compile(rb"\bdef[ \t]+(?:" + b"|".join(re.escape(name.encode()) for name in sorted(names)) + rb")\b")
-    if not names:
-        return
+    needles = [f"def {name}(".encode() for name in sorted(names)]
     for module_name, source in sorted(index.sources.items()):
-        if needle.search(index.bytes.get(source.shown, b"")):
+        raw = index.bytes.get(source.shown, b"")
+        if any(needle in raw for needle in needles):
             module = index.module(module_name)
             if module is None:
                 continue
@@ -87,7 +86,7 @@ def _reached_from_loading(index: Index, hooks: list[FunctionInfo]) -> list[Funct
     wanted = _called_names(hook.node for hook in hooks)
     for source in index.sources.values():
         raw = index.bytes.get(source.shown, b"")
-        if _LOADER.search(raw) and _CALL.search(raw):
+        if any(name in raw for name in (b"load_weights", b"wake_up", b"load_model")) and _LOADER.search(raw):
             wanted |= {m.group(1).decode() for body in _loader_bodies(raw) for m in _CALL.finditer(body)}
     wanted -= POST_LOAD
     found: dict[int, FunctionInfo] = {}

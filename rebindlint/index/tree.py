@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -47,6 +48,7 @@ class Index:
         self.dialects: dict[str, Dialect] = {}
         self.protocol = Protocol.DIRECT
         self.readers: object = None
+        self._imported: dict[str, tuple[str, ...]] = {}
         self._modules: dict[str, Module | None] = {}
         self._resolved: dict[tuple[str, str], Resolved | None] = {}
         self._classes: dict[int, ClassInfo] = {}
@@ -72,7 +74,7 @@ class Index:
             if _too_deep(text):
                 self.failures[source.shown] = (1, 1, "nested or chained too deeply to be analysed")
                 return None
-            tree = ast.parse(text)
+            tree = _parsed(text)
         except RebindlintError as error:
             self.failures[source.shown] = (1, 1, str(error))
             return None
@@ -286,20 +288,52 @@ class Index:
             if name in seen:
                 continue
             seen.add(name)
-            module = self.module(name)
-            if module is not None:
-                stack.extend(self._imports_of(module))
+            stack.extend(self._imports_of(name))
             parent = name.rpartition(".")[0]
             if parent in self.sources and not goal.startswith(f"{parent}."):
                 stack.append(parent)
         return False
 
-    def _imports_of(self, module: Module) -> list[str]:
-        found = list(module.imports)
-        for entry in module.names.values():
-            if isinstance(entry, Imported) and entry.name and f"{entry.module}.{entry.name}" in self.sources:
-                found.append(f"{entry.module}.{entry.name}")
-        return found
+    def _imports_of(self, name: str) -> tuple[str, ...]:
+        """Modules of the tree that a module imports without condition, from its text: parsing them all would take too long."""
+        known = self._imported.get(name)
+        if known is None:
+            source = self.sources.get(name)
+            raw = self.bytes.get(source.shown, b"") if source is not None else b""
+            is_package = source is not None and source.path.stem == "__init__"
+            known = self._imported[name] = tuple(m for m in _imports_in(raw, name, is_package) if m in self.sources)
+        return known
+
+
+_IMPORT = re.compile(rb"^(?:from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]+)|import[ \t]+([^\n#]+))", re.M)
+
+
+def _imports_in(raw: bytes, module: str, is_package: bool) -> Iterator[str]:
+    for match in _IMPORT.finditer(raw):
+        dots, base, names, plain = (part.decode() if part is not None else "" for part in match.groups())
+        if plain:
+            yield from (entry.split(" as ")[0].strip() for entry in plain.split(","))
+            continue
+        if dots:
+            parts = module.split(".")
+            drop = len(dots) - 1 if is_package else len(dots)
+            base = ".".join([*parts[: len(parts) - drop], *([base] if base else [])])
+        yield base
+        for entry in names.strip("()").split(","):
+            name = entry.split("#")[0].split(" as ")[0].strip()
+            if name:
+                yield f"{base}.{name}"
+
+
+def _parsed(text: str) -> ast.Module:
+    """A syntax tree holds no cycles: the collector would only walk it again and again while it grows."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return ast.parse(text)
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _too_deep(text: str) -> bool:
