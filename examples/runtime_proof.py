@@ -29,20 +29,29 @@ LAYERS = ("attention", "linear", "experts")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the check found for one layer of one tree; ``comparison`` is the replay against the eager run, both after the reload."""
+    """What the check found for one layer of one tree.
+
+    ``comparison`` is the replay against the eager run, both after the reload; ``abandoned`` are the tensors whose captured memory nothing
+    but the recorded step keeps: a graph would read freed memory there, whatever the values say.
+    """
 
     layer: str
     comparison: Comparison
+    abandoned: tuple[str, ...]
 
     @property
     def safe(self) -> bool:
-        return self.comparison.equal
+        return self.comparison.equal and not self.abandoned
 
     def __str__(self) -> str:
         if self.safe:
             return "replay equals the eager run"
+        names = ", ".join(self.abandoned) or "none"
+        if self.comparison.equal:
+            return f"replay equals the eager run, but reads memory that nothing else keeps: {names}"
         difference = self.comparison.max_difference
-        return "replay is stale" + (f" (off by up to {difference:.3g})" if difference is not None else "")
+        gap = f", off by up to {difference:.3g}" if difference is not None else ""
+        return f"replay is stale{gap}; memory that nothing else keeps: {names}"
 
 
 def verdicts(tree: Path) -> list[Verdict]:
@@ -85,7 +94,8 @@ def _judge(engine: Any, layer: str) -> Verdict:
     replays = [c for c in report.comparisons if c.subject.startswith("replayed step against")]
     if len(replays) != 1:
         raise RuntimeError(f"{layer} could not be judged:\n{report.text(verbose=True)}")
-    return Verdict(layer, replays[0])
+    abandoned = sorted(f.tensor.removeprefix("model.") for f in report.with_code("RT101"))
+    return Verdict(layer, replays[0], tuple(abandoned))
 
 
 def _step(layer: str) -> Callable[[torch.nn.Module], torch.Tensor]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rebindlint.catalogue import catalogue
 from rebindlint.config import Config, load_config
 from rebindlint.discover import STDIN, decode_source
 from rebindlint.model import RebindlintError, Severity
@@ -17,7 +18,7 @@ from rebindlint.pipeline import Outcome, Request, run
 from rebindlint.progress import ProgressBar
 from rebindlint.report import Style, report, use_colour
 from rebindlint.report.style import counted
-from rebindlint.selection import check_selectors, known_codes
+from rebindlint.selection import check_selectors
 from rebindlint.texts import Changed, write_output
 
 __all__ = ["Options", "check"]
@@ -103,7 +104,7 @@ def _refuse_contradictions(options: Options) -> None:
 
 
 def _config(options: Options) -> Config:
-    known = known_codes()
+    known = [entry.code for entry in catalogue()]
     anchor = (options.stdin_filename or ".") if options.reads_stdin else options.paths[0]
     config = load_config([anchor], config_file=options.config_file, isolated=options.isolated)
     try:

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import click
 
-from rebindlint.registry import page
-from rebindlint.rule_pages import summaries
+from rebindlint.catalogue import catalogue
 
 __all__ = ["main", "pages", "stale"]
 
@@ -25,8 +24,8 @@ def pages() -> dict[str, str]:
     """The text of every page by its file name, the index included."""
     texts = {}
     rows = ["| code | name | fix | what it does |", "|---|---|---|---|"]
-    for rule in summaries():
-        texts[f"{rule.name}.md"] = f"{_GENERATED}\n\n# {rule.name} ({rule.code})\n\n{page(rule.code).strip()}\n"
+    for rule in catalogue():
+        texts[f"{rule.name}.md"] = f"{_GENERATED}\n\n# {rule.name} ({rule.code})\n\n{rule.page.strip()}\n"
         summary = rule.summary.replace("|", "\\|")
         rows.append(f"| {rule.code} | [{rule.name}]({rule.name}.md) | {'yes' if rule.fix else ''} | {summary} |")
     about = "Each page is what `rebindlint explain CODE` prints. The words are those of the [hazard model](../hazard-model.md)."

@@ -94,7 +94,7 @@ class _Run:
         if self._request.fix:
             analysis, found, fixed = self._fix(analysis, found)
         changed = self._texts.changed()
-        if self._request.write and changed:
+        if self._request.write and (changed or self._refused):
             self._write(changed, analysis)
         unreadable = [
             why.message for name, why in sorted(analysis.unparsed.items()) if why.row == 0 and name in self._targets
@@ -188,7 +188,18 @@ class _Run:
             else:
                 analysis, found = analysis_after, found_after
                 fixed += applied.fixed
+        if self._refused:
+            analysis = replace(analysis, diagnostics=tuple(map(self._without_refused_fix, analysis.diagnostics)))
+            found = self._found(analysis)
         return analysis, found, fixed
+
+    def _without_refused_fix(self, diagnostic: Diagnostic) -> Diagnostic:
+        if diagnostic.fix is None or _finding(diagnostic) not in self._refused:
+            return diagnostic
+        self._log.append(f"{diagnostic.place}: the fix of {diagnostic.code} did not help and was put back")
+        return replace(
+            diagnostic, fix=None, help=f"{diagnostic.help or 'mend it by hand'} (a fix was tried and did not help)"
+        )
 
     def _analyse_again(self, before: Analysis, changed: Set[str]) -> Analysis:
         analysis = self._analyse()

@@ -9,7 +9,7 @@ from dataclasses import replace
 from rebindlint.config import Config, did_you_mean
 from rebindlint.model import Applicability, Diagnostic, RebindlintError
 
-__all__ = ["check_selectors", "is_selected", "known_codes", "select"]
+__all__ = ["check_selectors", "is_selected", "select"]
 
 # What these say is that something was not judged; choosing other rules must not turn that into silence.
 _UNLESS_IGNORED = frozenset({"RB000", "RB003"})
@@ -23,13 +23,6 @@ _SELECTOR_FIELDS = (
     "extend_safe_fixes",
     "extend_unsafe_fixes",
 )
-
-
-def known_codes() -> tuple[str, ...]:
-    """Every code there is, sorted."""
-    from rebindlint import registry
-
-    return tuple(rule.code for rule in registry.rules())
 
 
 def check_selectors(config: Config, known: Sequence[str]) -> None:

@@ -13,7 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 from fake_engine import FakeEngine
 
-from rebindlint import pipeline
+from rebindlint import pipeline, registry
+from rebindlint.catalogue import catalogue
 from rebindlint.cli import cli, main
 
 HOOK = """\
@@ -86,7 +87,7 @@ def test_a_path_that_is_named_like_a_command_can_be_given(project: Path, engine:
     (project / "rules").mkdir()
     (project / "rules" / "b.py").write_text("HAZARD\n")
     assert "rules/b.py:1:1" in run("./rules", "--output-format", "concise").stdout
-    assert "RB101  attribute-rebind" in run("rules").stdout
+    assert "attribute-rebind" in run("rules").stdout
 
 
 def test_affected_and_excludes_reach_the_pipeline(project: Path, engine: FakeEngine) -> None:
@@ -363,19 +364,21 @@ def test_version(project: Path) -> None:
     assert (result.exit_code, result.stdout.split()[0]) == (0, "rebindlint")
 
 
-def test_rules_are_listed(engine: FakeEngine) -> None:
-    assert run("rules").stdout.splitlines()[0] == "RB101  attribute-rebind  fix  Finds RB101."
-    assert json.loads(run("rules", "--output-format", "json").stdout)[2] == {
-        "code": "RB203",
-        "name": "lost-source",
-        "fix": False,
-        "summary": "Finds RB203.",
-    }
+def test_rules_are_listed_as_they_are_registered() -> None:
+    listed = [(entry.code, entry.name, entry.page, entry.fix) for entry in catalogue()]
+    fixed = registry.fixers().keys() | {"RB001"}
+    assert listed == [(rule.code, rule.name, registry.page(rule.code), rule.code in fixed) for rule in registry.rules()]
+    lines = run("rules").stdout.splitlines()
+    assert [line.split()[:2] for line in lines] == [[rule.code, rule.name] for rule in registry.rules()]
+    records = json.loads(run("rules", "--output-format", "json").stdout)
+    assert [record["code"] for record in records] == [rule.code for rule in registry.rules()]
+    assert all(record["summary"].endswith(".") for record in records)
+    assert {record["code"]: record["fix"] for record in records}["RB101"] is True
 
 
 @pytest.mark.parametrize("code", ["RB101", "rb101", "attribute-rebind"])
-def test_explain_prints_the_page(project: Path, engine: FakeEngine, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run("explain", code).stdout == "# attribute-rebind (RB101)\n\n## What it does\n\nFinds RB101. Always.\n"
+def test_explain_prints_the_page(project: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("explain", code).stdout == f"# attribute-rebind (RB101)\n\n{registry.page('RB101').strip()}\n"
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert "\x1b[" in run("explain", code).stdout
 
@@ -431,7 +434,11 @@ def test_names_that_are_no_text_do_not_fail(tmp_path: Path) -> None:
     assert b"[x].py:1:7: RB000" in result.stdout
 
 
-def test_help_does_not_import_libcst(tmp_path: Path) -> None:
-    code = "import sys; from rebindlint.cli import cli; cli.main(['-h'], standalone_mode=False); assert 'libcst' not in sys.modules"
-    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=False)
-    assert (result.returncode, result.stderr) == (0, b"")
+@pytest.mark.parametrize("arguments", [["-h"], ["rules"], ["explain", "RB101"], ["--version"], ["pkg"]])
+def test_what_needs_no_analysis_does_not_import_libcst(project: Path, arguments: list[str]) -> None:
+    """The last one finds its result in the cache."""
+    (project / "pkg" / "a.py").write_text(HOOK)
+    run("pkg")
+    code = f"import sys, atexit; atexit.register(lambda: print('libcst' in sys.modules)); from rebindlint.cli import main; main({arguments})"
+    result = subprocess.run([sys.executable, "-c", code], cwd=project, capture_output=True, check=False)
+    assert (result.stdout.splitlines()[-1], result.stderr) == (b"False", b"")

@@ -115,6 +115,16 @@ def test_a_fix_that_does_not_help_is_put_back_and_the_others_are_kept(project: P
     outcome = lint("pkg", fix=True)
     assert [(project / "pkg" / f"{name}.py").read_text() for name in "ab"] == ["x_HAZARD_SAFE_USELESS\n", "x__SAFE\n"]
     assert (found(outcome), len(outcome.fixed), outcome.refused) == (["pkg/a.py:1 RB101"], 1, 1)
+    (left,) = outcome.diagnostics
+    assert (left.fix, "a fix was tried" in left.help) == (None, True)
+
+
+def test_a_fix_that_does_not_help_is_tried_once(project: Path, engine: FakeEngine) -> None:
+    write(project, a="x_HAZARD_SAFE_USELESS\n")
+    lint("pkg", fix=True, cache=True)
+    assert engine.runs == 2
+    again = lint("pkg", fix=True, cache=True)
+    assert (engine.runs, again.refused, found(again)) == (2, 0, ["pkg/a.py:1 RB101"])
 
 
 def test_without_writing_the_texts_are_only_returned(project: Path, engine: FakeEngine) -> None:
@@ -213,7 +223,9 @@ def test_without_cache_nothing_is_kept(project: Path, engine: FakeEngine) -> Non
 
 def test_standard_input_is_linted_in_place_of_its_file(project: Path, engine: FakeEngine) -> None:
     write(project, a="x = 1\n")
-    request = Request(("-",), Config(root=project), cache=False, stdin_text="x_HAZARD_SAFE\n", stdin_filename="pkg/a.py")
+    request = Request(
+        ("-",), Config(root=project), cache=False, stdin_text="x_HAZARD_SAFE\n", stdin_filename="pkg/a.py"
+    )
     assert found(run(request)) == ["pkg/a.py:1 RB101"]
     fixed = run(Request(("-",), Config(root=project), fix=True, write=False, cache=False, stdin_text="x_HAZARD_SAFE\n"))
     assert [(change.source.shown, change.after) for change in fixed.changed] == [("-", "x__SAFE\n")]

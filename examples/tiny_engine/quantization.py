@@ -7,14 +7,16 @@ from tiny_engine.parameters import replace_parameter
 
 
 class Int8Kernel:
-    """Multiplies by an eight-bit weight; looks its scales up in a table of its own."""
+    """Multiplies by an eight-bit weight; keeps a table of which scale belongs to which column."""
 
-    def __init__(self, scales: torch.Tensor, groups: int) -> None:
-        self.table = scales.repeat_interleave(groups).contiguous()
+    def __init__(self, outputs: int, groups: int) -> None:
+        self.table = torch.arange(outputs) // groups
 
-    def apply(self, x: torch.Tensor, weight: torch.Tensor, workspace: torch.Tensor) -> torch.Tensor:
-        workspace.zero_()
-        return (x @ weight.float()) * self.table + workspace
+    def apply(
+        self, x: torch.Tensor, weight: torch.Tensor, scales: torch.Tensor, workspace: torch.Tensor
+    ) -> torch.Tensor:
+        workspace.copy_(scales[self.table])
+        return (x @ weight.float()) * workspace
 
 
 class Int8LinearMethod:
@@ -37,10 +39,10 @@ class Int8LinearMethod:
         replace_parameter(layer, "scale_f32", layer.weight_scale.float())
         layer.workspace = torch.zeros(layer.weight.shape[0], device=layer.weight.device)
         self.bias_cache[layer.prefix] = layer.bias.float()
-        layer.kernel = Int8Kernel(layer.scale_f32, self.groups)
+        layer.kernel = Int8Kernel(layer.weight.shape[0], self.groups)
 
     def apply(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
-        out = layer.kernel.apply(x, layer.weight_t, layer.workspace)
+        out = layer.kernel.apply(x, layer.weight_t, layer.scale_f32, layer.workspace)
         return out + self.bias_cache[layer.prefix]
 
 

@@ -82,6 +82,7 @@ class Explorer:
         self.limit = limit
         self.executions = 0
         self.failures = 0
+        self.promising = False  # the plan handed out last leads to statements that no path has executed
         self.avoid: set[tuple[Hashable, int]] = set()
         self.exhausted = False
         self._todo: list[tuple[int, int, dict[Hashable, int], int, frozenset[int]]] = [(-1, 0, {}, 0, frozenset()), (-1, 1, {}, 1, frozenset())]
@@ -101,6 +102,7 @@ class Explorer:
                 self._push(rank + FAR, plan, default)  # another path has been there meanwhile
                 continue
             self.executions += 1
+            self.promising = bool(goal) or rank < 0
             yield plan, default
 
     def _push(self, rank: int, plan: dict[Hashable, int], default: int, goal: frozenset[int] = frozenset()) -> None:

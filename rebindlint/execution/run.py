@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Executed", "execute_hooks"]
 
 MAX_EXECUTIONS = 48
-MAX_FRUITLESS = 14  # paths in a row that bind nothing which an earlier one had not bound
+MAX_FRUITLESS = 5  # paths in a row that lead nowhere new and bind nothing which an earlier one had not bound
 _CHUNK = 3
 _COLLECT_EVERY = 2  # hooks: an execution leaves cycles behind; syntax trees survive and are not looked at again
 
@@ -125,7 +125,7 @@ class _Search:
             else:
                 explorer.record(oracle, default)
             self._collect(outcome, oracle, default)
-            fruitless = 0 if outcome.captured else fruitless + 1
+            fruitless = 0 if outcome.captured else fruitless + (not explorer.promising)
             if fruitless >= MAX_FRUITLESS:
                 break
         self.executions += explorer.executions

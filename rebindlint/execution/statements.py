@@ -11,7 +11,7 @@ from rebindlint.execution.expressions import bind, binary, evaluate, items_of, k
 from rebindlint.execution.interpreter import BreakLoop, ContinueLoop, Interpreter, Raised, Returned
 from rebindlint.execution.values import NOTHING, DELETED, Const, DictValue, Env, Function, ListValue, Value
 from rebindlint.execution.oracle import FAR
-from rebindlint.index.classes import binds
+from rebindlint.index.classes import FunctionInfo, binds
 from rebindlint.index.modules import imported_names
 
 __all__ = ["execute"]
@@ -78,7 +78,7 @@ def _if(m: Interpreter, node: ast.If, env: Env) -> None:
 
 def _weigh(m: Interpreter, node: ast.If, taken: bool, before: int) -> None:
     """An arm that binds nothing is of little interest, one whose bindings were seen already of less."""
-    goal = _binding_statements(node.orelse if taken else node.body)
+    goal = _binding_statements(node.orelse if taken else node.body, m.frame.info)
     leaves = isinstance((node.body if taken else node.orelse or [node])[-1], ast.Return)
     for key, _ in m.oracle.asked[before:]:
         m.oracle.goals[key] = goal
@@ -89,15 +89,22 @@ def _weigh(m: Interpreter, node: ast.If, taken: bool, before: int) -> None:
 _bindings: dict[int, frozenset[int]] = {}
 
 
-def _binding_statements(body: list[ast.stmt]) -> frozenset[int]:
+def _binding_statements(body: list[ast.stmt], info: FunctionInfo) -> frozenset[int]:
     """Identities of the simple statements in an arm that bind something."""
     if not body:
         return frozenset()
     known = _bindings.get(id(body))
     if known is None:
         simple = [n for statement in body for n in ast.walk(statement) if isinstance(n, ast.stmt) and not hasattr(n, "body")]
-        known = _bindings[id(body)] = frozenset(id(n) for n in simple if any(binds(inner) for inner in ast.walk(n)))
+        known = _bindings[id(body)] = frozenset(id(n) for n in simple if _counts(n, info.handed_through))
     return known
+
+
+def _counts(statement: ast.stmt, handed_through: frozenset[str]) -> bool:
+    return any(
+        binds(node) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in handed_through)
+        for node in ast.walk(statement)
+    )
 
 
 def _raises(body: list[ast.stmt]) -> bool:

@@ -67,10 +67,16 @@ class FunctionInfo:
     def binds(self) -> bool:
         """Whether its branches matter to cells: the body binds an attribute or slot, calls something that by its name
         does, or may return what it was given."""
+        return bool(self.handed_through) or any(binds(node) for node in ast.walk(self.node))
+
+    @cached_property
+    def handed_through(self) -> frozenset[str]:
+        """Parameters that the function may return: whether it returns them or something new in their place is up to its branches."""
         names = {a.arg for a in [*self.node.args.posonlyargs, *self.node.args.args, *self.node.args.kwonlyargs]}
-        return any(
-            (isinstance(node, ast.Return) and isinstance(node.value, ast.Name) and node.value.id in names) or binds(node)
+        return frozenset(
+            node.value.id
             for node in ast.walk(self.node)
+            if isinstance(node, ast.Return) and isinstance(node.value, ast.Name) and node.value.id in names
         )
 
     @cached_property

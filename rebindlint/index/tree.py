@@ -6,7 +6,7 @@ import ast
 import gc
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rebindlint.discover import read_source
 from rebindlint.index.classes import ClassInfo, FunctionInfo
@@ -48,6 +48,7 @@ class Index:
         self.dialects: dict[str, Dialect] = {}
         self.protocol = Protocol.DIRECT
         self.readers: object = None
+        self.pure: dict[object, Any] = {}  # results of calls that depend on constants alone, for every execution
         self._imported: dict[str, tuple[str, ...]] = {}
         self._modules: dict[str, Module | None] = {}
         self._resolved: dict[tuple[str, str], Resolved | None] = {}

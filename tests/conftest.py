@@ -1,0 +1,9 @@
+"""Options of the suite."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update", action="store_true", help="write what the fixes give into tests/fixtures/**/after*")
