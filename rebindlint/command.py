@@ -13,6 +13,7 @@ from pathlib import Path
 from rebindlint.catalogue import catalogue
 from rebindlint.config import Config, load_config
 from rebindlint.discover import STDIN, decode_source
+from rebindlint.interrupt import interrupts_for_this_process_only
 from rebindlint.model import RebindlintError, Severity
 from rebindlint.pipeline import Outcome, Request, run
 from rebindlint.progress import ProgressBar
@@ -75,7 +76,7 @@ def check(options: Options) -> int:
         stdin_text=stdin,
         stdin_filename=options.stdin_filename,
     )
-    with ProgressBar(enabled=not options.quiet) as progress:
+    with interrupts_for_this_process_only(), ProgressBar(enabled=not options.quiet) as progress:
         outcome = run(request, progress)
     for failure in outcome.failures:
         _say(failure)

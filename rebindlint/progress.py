@@ -9,6 +9,7 @@ from types import TracebackType
 __all__ = ["ProgressBar"]
 
 _PATIENCE = 1.0  # seconds without a bar
+_PERIOD = 0.1  # seconds between two states of it
 
 
 class ProgressBar:
@@ -17,6 +18,7 @@ class ProgressBar:
     def __init__(self, *, enabled: bool) -> None:
         self._enabled = enabled and sys.stderr.isatty()
         self._started = time.monotonic()
+        self._shown = 0.0
         self._bar: object = None
 
     def __enter__(self) -> ProgressBar:
@@ -28,8 +30,10 @@ class ProgressBar:
         self._stop()
 
     def __call__(self, done: int, total: int) -> None:
-        if not self._enabled or time.monotonic() - self._started < _PATIENCE:
+        now = time.monotonic()
+        if not self._enabled or now - self._started < _PATIENCE or (now - self._shown < _PERIOD and done < total):
             return
+        self._shown = now
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from rebindlint.execution.cells import Captured, Edge, owned_storages, walk
+from rebindlint.execution.cells import Captured, Edge, owned_storages
 from rebindlint.execution.interpreter import Interpreter, Site
 from rebindlint.execution.places import place_of
 from rebindlint.execution.twice import Outcome
@@ -29,7 +29,6 @@ def compare(outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebindin
     if not outcome.completed:
         return
     owned = owned_storages(m, outcome.roots)
-    paths = {cell.path: cell for cell in walk(m, outcome.roots)}
     safe = {cell.storage.number: _is_fresh(cell.storage.epochs, cell.epochs) for cell in outcome.captured or []}
     done: set[tuple[int, object, int]] = set()
     for cell in outcome.captured or []:
@@ -37,17 +36,20 @@ def compare(outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebindin
         if key in done or cell.storage.on_host or not _is_visible(cell, hook, readers):
             continue
         done.add(key)
-        if cell.storage.number in owned and safe[cell.storage.number] and not _moved_visibly(cell):
-            fact = _retransformed(m, outcome, hook, cell, paths)
-        else:
-            fact = _fact(m, outcome, hook, cell)
+        again = m.retransformed.get(cell.storage.number)
+        if again is not None and _shows(cell):
+            yield _make(m, outcome, hook, cell, again, Hazard.FRESHNESS, Binding.COPY, cell.tensor, again=True)
+            continue
+        if cell.storage.number in owned and safe[cell.storage.number]:
+            continue  # alive and refreshed: a graph that holds it is right, whatever the cell shows now
+        fact = _fact(m, outcome, hook, cell)
         if fact is not None:
             yield fact
 
 
-def _moved_visibly(cell: Captured) -> bool:
-    """The captured storage is alive and refreshed, so a graph that holds it is right, whatever the cell shows now."""
-    return False
+def _shows(cell: Captured) -> bool:
+    now = _current(cell.last)
+    return isinstance(now, Tensor) and now.storage is cell.storage
 
 
 def _is_fresh(now: int, captured: int) -> bool:
@@ -146,13 +148,6 @@ def _guard(m: Interpreter, outcome: Outcome) -> tuple[ast.AST, Module] | None:
     return None
 
 
-def _retransformed(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured, paths: dict[str, Captured]) -> Rebinding | None:
-    """Alive and from the new weights, but not the same function of them as in the first run."""
-    if not cell.epochs or m.term(cell.tensor) == cell.content:
-        return None
-    return None
-
-
 def _describe(outcome: Outcome, cell: Captured, upto: int | None = None) -> Cell:
     edges = cell.edges if upto is None else cell.edges[: upto + 1]
     path = "".join(edge.text for edge in edges)
@@ -163,7 +158,7 @@ def _describe(outcome: Outcome, cell: Captured, upto: int | None = None) -> Cell
 
 
 def _make(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured, site: Site, hazard: Hazard, binding: Binding, now: Tensor | None, *,
-          upto: int | None = None, lost: bool = False, guard: tuple[ast.AST, Module] | None = None) -> Rebinding:
+          upto: int | None = None, lost: bool = False, again: bool = False, guard: tuple[ast.AST, Module] | None = None) -> Rebinding:
     described = _describe(outcome, cell, upto)
     place, chain = place_of(site.module, site.statement), tuple(Frame(f, row, text) for f, row, text in site.chain)
     if guard is not None and not lost:
@@ -179,7 +174,7 @@ def _make(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured, site: Si
         statement=place, value=_origin(now, m), protocols=frozenset({outcome.protocol}),
         chain=chain, function=site.function, module=site.module.name,
         value_is_parameter=isinstance(site.value, Tensor) and site.value.is_parameter,
-        weight_dependent=bool(cell.epochs), prefer_copy_passed=site.prefer_copy, source_lost=lost,
+        weight_dependent=bool(cell.epochs), prefer_copy_passed=site.prefer_copy, source_lost=lost, retransformed=again,
         guarded=place_of(guard[1], guard[0]) if guard is not None else None,
         receiver_is_module=isinstance(holder, Obj) and holder.is_module,
         existed_before=isinstance(holder, Obj) and described.name in holder.initial,

@@ -100,6 +100,7 @@ class Interpreter:
         self.moved: dict[int, Site] = {}  # id(tensor) -> the statement that moved its .data
         self.conditions: list[tuple[Hashable, bool, ast.AST, Module]] = []
         self.copies: dict[int, Site] = {}  # storage number -> the statement that last copied into it
+        self.retransformed: dict[int, Site] = {}  # storage number -> the statement that transformed it again
         self.overlaps: list[Site] = []
         self.rejected: list[Site] = []  # calls with an argument that the callee does not take
         self._paths: dict[int, tuple[int, str, object]] = {}
@@ -238,6 +239,13 @@ class Interpreter:
             if epochs:
                 storage.epochs = epochs if self.run == SECOND else storage.epochs | epochs
         storage.sources |= sources
+        storage.changed = self.run
+
+    def transform(self, target: Tensor, content: object, epochs: int, sources: frozenset[int] = frozenset()) -> None:
+        """``target`` is computed from itself in place. On top of what the first run left, that is done twice."""
+        if self.run == 2 and target.storage.changed == 1:
+            self.retransformed.setdefault(target.storage.number, self.site(Binding.COPY, target, target))
+        self.write(target, content, epochs, sources)
 
     def _parts(self, content: int) -> frozenset[object]:
         known = self.terms.parts_of(content)

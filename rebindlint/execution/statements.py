@@ -52,7 +52,7 @@ def _augmented(m: Interpreter, node: ast.AugAssign, env: Env) -> None:
     tensor = attributes.maybe_tensor(old)
     if tensor is not None:
         content = m.terms.of(type(node.op).__name__, m.term(tensor), m.term(value))
-        m.write(tensor, content, tensor.storage.epochs | m.epochs([value]), m.sources([value]))
+        m.transform(tensor, content, tensor.storage.epochs | m.epochs([value]), m.sources([value]))
         return
     if isinstance(old, ListValue) and isinstance(value, ListValue):
         old.items.extend(value.items)

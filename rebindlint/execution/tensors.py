@@ -222,7 +222,7 @@ def _in_place(m: Interpreter, tensor: Tensor, name: str, args: list[Value], keyw
     if name.startswith(("scatter", "index", "masked", "put")):
         m.write(tensor, content, m.epochs(values), m.sources(values), whole=False)
     else:
-        m.write(tensor, content, epochs, m.sources(values))
+        m.transform(tensor, content, epochs, m.sources(values))
     return tensor
 
 

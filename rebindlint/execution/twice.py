@@ -166,7 +166,7 @@ def _mark_loaded(m: Interpreter, obj: Obj) -> None:
             label = f"{obj.label}.{name}"
             value.home = label
             storage = value.storage
-            storage.born = 0
+            storage.born = storage.changed = 0
             if name in obj.registered:
                 storage.content, storage.epochs, storage.weight = m.terms.of("weight", label), 1, label
                 value.shape = m.terms.of("shape", label)
@@ -244,7 +244,7 @@ def _modules(captured: list[Captured], roots: list[tuple[str, Value]]) -> list[O
 
 
 def _refresh(m: Interpreter, storage: Storage) -> None:
-    storage.content, storage.epochs = m.terms.of("weight", storage.weight), SECOND
+    storage.content, storage.epochs, storage.changed = m.terms.of("weight", storage.weight), SECOND, 2
 
 
 def _load_into_live(m: Interpreter, obj: Obj, *, restored: bool) -> None:
@@ -261,7 +261,7 @@ def _load_into_live(m: Interpreter, obj: Obj, *, restored: bool) -> None:
                 term = m.terms.of("weight", label)
                 content = m.terms.of("loaded", label, value.path) if value.path else term
                 m.loaded[(content, value.path)] = term
-                value.storage.content, value.storage.epochs = content, SECOND
+                value.storage.content, value.storage.epochs, value.storage.changed = content, SECOND, 2
                 if restored and obj.initial[name][0]:
                     value.dtype, value.shape = obj.initial[name]
         elif value is DELETED:

@@ -45,13 +45,14 @@ class Terms:
 class Storage:
     """Memory of a tensor. ``content`` is the term of what it holds, ``epochs`` the loads that went into it."""
 
-    __slots__ = ("born", "content", "epochs", "number", "on_host", "sources", "weight", "zeroed")
+    __slots__ = ("born", "changed", "content", "epochs", "number", "on_host", "sources", "weight", "zeroed")
 
     def __init__(self, number: int, content: int, epochs: int = 0, *, born: int = 0, weight: str = "", zeroed: bool = False,
                  sources: frozenset[int] = frozenset()) -> None:
         self.number = number
         self.content = content
         self.epochs = epochs
+        self.changed = born  # in which run its contents were last written; loading makes them new
         self.born = born  # in which run it was allocated: 0 before the hook
         self.weight = weight  # name of the weight that loading writes here, if any
         self.zeroed = zeroed
