@@ -18,7 +18,7 @@ class AttributeRebind(Fixer):
         self, statement: cst.SimpleStatementLine | cst.BaseCompoundStatement, fact: Rebinding, context: FixContext
     ) -> Replacement | None:
         bound = bound_by(statement)
-        if bound is None or bound.plain_name != fact.cell.name:
+        if bound is None or bound.plain_name != fact.cell.name or not fact.certain:
             return None
         if not fact.weight_dependent:
             if fact.existed_before or fact.value is Value.VIEW or not isinstance(bound.value, cst.Call):

@@ -63,7 +63,7 @@ def _diagnostics(fact: Rebinding, rules: Sequence[Rule], shapes: _Shapes, own: P
 
 
 def _diagnostic(fact: Rebinding, rule: Rule, own: Protocol) -> Diagnostic:
-    severity = Severity.ERROR if own in fact.protocols else Severity.WARNING
+    severity = Severity.ERROR if own in fact.protocols and fact.certain else Severity.WARNING
     return Diagnostic(
         rule.code,
         rule.name,

@@ -151,6 +151,8 @@ def _say_what_was_done(outcome: Outcome, options: Options, seconds: float) -> No
     if options.verbose:
         for line in outcome.log:
             _say(line)
+        for diagnostic in outcome.refused:
+            _say(f"{diagnostic.place}: the fix of {diagnostic.code} was put back")
         _say(f"{counted(outcome.files, 'file')} in {seconds:.2f} s")
     if options.quiet:
         return
@@ -158,7 +160,7 @@ def _say_what_was_done(outcome: Outcome, options: Options, seconds: float) -> No
         verb = "would fix" if options.diff else "fixed"
         _say(f"{verb} {counted(len(outcome.fixed), 'hazard')} in {counted(len(outcome.changed), 'file')}")
     if outcome.refused:
-        fixes = counted(outcome.refused, "fix", "fixes")
+        fixes = counted(len(outcome.refused), "fix", "fixes")
         _say(f"{fixes} put back: the finding was still there, or the file would have been broken")
     if not outcome.files and not outcome.failures:
         _say("no Python files under the given paths")

@@ -166,6 +166,7 @@ class Rebinding:
     function: str = ""  # qualified name of the function that holds the statement
     module: str = ""  # dotted name of the module that holds the statement
     # what the rules ask
+    certain: bool = True  # False: the value came out of code outside the tree, and nothing says that it is a tensor
     value_is_parameter: bool = False  # the bound value is an nn.Parameter (or a subclass)
     weight_dependent: bool = False  # the contents derive from loaded weights
     prefer_copy_passed: bool = False

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from rebindlint.config import Config
 from rebindlint.discover import Discovery, discover
 from rebindlint.model import Applicability, Diagnostic, RebindlintError
 from rebindlint.parse_errors import Unparsed, check_syntax, parse_error
+from rebindlint.rounds import Settled, fix_in_rounds
 from rebindlint.selection import is_selected, select
 from rebindlint.suppress import apply_suppressions
 from rebindlint.texts import Changed, Texts, write_source
@@ -20,8 +20,6 @@ from rebindlint.texts import Changed, Texts, write_source
 __all__ = ["Outcome", "Request", "run"]
 
 Progress = Callable[[int, int], None]
-Finding = tuple[str, str, str, str]
-_ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +51,9 @@ class Outcome:
     failures: tuple[str, ...]
     read: Callable[[str], str]
     fixed: tuple[Diagnostic, ...] = ()
+    refused: tuple[Diagnostic, ...] = ()
     changed: tuple[Changed, ...] = ()
     files: int = 0
-    hooks: int = 0
-    refused: int = 0
     log: tuple[str, ...] = ()
 
 
@@ -85,29 +82,25 @@ class _Run:
         self._texts = Texts(discovery.context)
         self._cache = Cache.for_config(request.config) if request.cache else None
         self._log: list[str] = []
-        self._refused: set[Finding] = set()
 
     def outcome(self) -> Outcome:
         analysis = self._recall_or_analyse()
-        found = self._found(analysis)
-        fixed: list[Diagnostic] = []
         if self._request.fix:
-            analysis, found, fixed = self._fix(analysis, found)
-        changed = self._texts.changed()
-        if self._request.write and (changed or self._refused):
-            self._write(changed, analysis)
-        unreadable = [
-            why.message for name, why in sorted(analysis.unparsed.items()) if why.row == 0 and name in self._targets
-        ]
+            settled = fix_in_rounds(
+                self._texts, analysis, analyse_again=self._analyse_again, reported=self._reported, may_fix=self._may_fix
+            )
+            if self._request.write and (settled.fixed or settled.refused):
+                self._write(settled.analysis)
+        else:
+            settled = Settled(analysis, self._reported(analysis))
         return Outcome(
-            diagnostics=tuple(found),
-            failures=(*self._failures, *unreadable),
+            diagnostics=tuple(settled.found),
+            failures=(*self._failures, *self._unreadable(settled.analysis)),
             read=self._texts.read,
-            fixed=tuple(fixed),
-            changed=changed,
+            fixed=settled.fixed,
+            refused=settled.refused,
+            changed=self._texts.changed(),
             files=len(self._targets),
-            hooks=analysis.hooks,
-            refused=len(self._refused),
             log=tuple(self._log),
         )
 
@@ -147,7 +140,7 @@ class _Run:
         parsed = analysis.parsed | {source.shown for source in wanted}
         return replace(analysis, unparsed={**analysis.unparsed, **found}, parsed=parsed)
 
-    def _found(self, analysis: Analysis) -> list[Diagnostic]:
+    def _reported(self, analysis: Analysis) -> list[Diagnostic]:
         """What is to be reported: selected, not suppressed, and in the given files (or affected by them)."""
         unparsed = {name: why for name, why in analysis.unparsed.items() if why.row and name in self._targets}
         everything = [*analysis.diagnostics, *(parse_error(name, why) for name, why in unparsed.items())]
@@ -164,60 +157,23 @@ class _Run:
             return True
         return self._request.affected and any(frame.filename in self._targets for frame in diagnostic.trace)
 
-    def _fix(self, analysis: Analysis, found: list[Diagnostic]) -> tuple[Analysis, list[Diagnostic], list[Diagnostic]]:
-        """Applies fixes and lints the result until nothing changes; everything stays in memory.
-
-        A round with a fix after which its finding is still there is taken back, and that fix is not tried again.
-        """
-        from rebindlint.fix import apply_fixes
-
-        fixed: list[Diagnostic] = []
-        for _ in range(_ROUNDS):
-            applied = apply_fixes([d for d in found if self._is_fixable(d)], self._texts.read)
-            self._refused.update(_finding(diagnostic) for diagnostic in applied.refused)
-            if not applied.texts:
-                break
-            before = {shown: self._texts.read(shown) for shown in applied.texts}
-            self._texts.change(applied.texts)
-            analysis_after = self._analyse_again(analysis, applied.texts.keys())
-            found_after = self._found(analysis_after)
-            useless = _still_there(applied.fixed, found, found_after)
-            if useless:
-                self._texts.change(before)
-                self._refused |= useless
-            else:
-                analysis, found = analysis_after, found_after
-                fixed += applied.fixed
-        if self._refused:
-            analysis = replace(analysis, diagnostics=tuple(map(self._without_refused_fix, analysis.diagnostics)))
-            found = self._found(analysis)
-        return analysis, found, fixed
-
-    def _without_refused_fix(self, diagnostic: Diagnostic) -> Diagnostic:
-        if diagnostic.fix is None or _finding(diagnostic) not in self._refused:
-            return diagnostic
-        self._log.append(f"{diagnostic.place}: the fix of {diagnostic.code} did not help and was put back")
-        return replace(
-            diagnostic, fix=None, help=f"{diagnostic.help or 'mend it by hand'} (a fix was tried and did not help)"
-        )
-
-    def _analyse_again(self, before: Analysis, changed: Set[str]) -> Analysis:
+    def _analyse_again(self, before: Analysis, changed: set[str]) -> Analysis:
         analysis = self._analyse()
         still = {name: why for name, why in before.unparsed.items() if name not in changed}
         return self._with_syntax(
             replace(analysis, unparsed={**still, **analysis.unparsed}, parsed=before.parsed - changed)
         )
 
-    def _is_fixable(self, diagnostic: Diagnostic) -> bool:
+    def _may_fix(self, diagnostic: Diagnostic) -> bool:
         fix = diagnostic.fix
-        if fix is None or fix.applicability is Applicability.DISPLAY or _finding(diagnostic) in self._refused:
+        if fix is None or fix.applicability is Applicability.DISPLAY:
             return False
         allowed = self._request.unsafe or fix.applicability is Applicability.SAFE
         return allowed and all(edit.place.filename in self._targets for edit in fix.edits)
 
-    def _write(self, changed: tuple[Changed, ...], analysis: Analysis) -> None:
+    def _write(self, analysis: Analysis) -> None:
         written = True
-        for change in changed:
+        for change in self._texts.changed():
             try:
                 write_source(change.source.path, change.after)
             except RebindlintError as error:
@@ -226,17 +182,5 @@ class _Run:
         if written and self._cache is not None:  # the next run finds these very texts
             self._cache.store(result_key(self._texts.originals(), self._config), analysis)
 
-
-def _finding(diagnostic: Diagnostic) -> Finding:
-    """What stays the same when lines move."""
-    return (diagnostic.place.filename, diagnostic.code, diagnostic.hook, diagnostic.attribute)
-
-
-def _still_there(
-    fixed: Iterable[Diagnostic], before: Iterable[Diagnostic], after: Iterable[Diagnostic]
-) -> set[Finding]:
-    """The findings that should have gone with their fix and did not."""
-    expected = Counter(map(_finding, before))
-    expected.subtract(map(_finding, fixed))
-    left = Counter(map(_finding, after))
-    return {finding for finding in map(_finding, fixed) if left[finding] > expected[finding]}
+    def _unreadable(self, analysis: Analysis) -> list[str]:
+        return [why.message for name, why in sorted(analysis.unparsed.items()) if not why.row and name in self._targets]

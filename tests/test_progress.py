@@ -22,16 +22,16 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    stream = Terminal()
+def look_at(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> io.StringIO:
+    """No fixture: pytest puts its own stream in place between the fixtures and the test."""
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(progress, "_PATIENCE", 0.0)
     return stream
 
 
-def test_long_work_has_a_bar_that_goes_away(terminal: Terminal) -> None:
+def test_long_work_has_a_bar_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = look_at(monkeypatch, Terminal())
     with ProgressBar(enabled=True) as bar:
         bar(1, 3)
         shown = terminal.getvalue()
@@ -41,26 +41,28 @@ def test_long_work_has_a_bar_that_goes_away(terminal: Terminal) -> None:
     assert terminal.getvalue().endswith("\x1b[2K")  # the line is cleared
 
 
-def test_the_bar_is_not_drawn_for_every_hook(terminal: Terminal) -> None:
+def test_the_bar_is_not_drawn_for_every_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = look_at(monkeypatch, Terminal())
     with ProgressBar(enabled=True) as bar:
         for done in range(1, 1000):
             bar(done, 1000)
-        assert terminal.getvalue().count("executing hooks") < 100
+        assert 2 <= terminal.getvalue().count("executing hooks") < 100
 
 
-def test_short_work_has_no_bar(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_work_has_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = look_at(monkeypatch, Terminal())
     monkeypatch.setattr(progress, "_PATIENCE", 60.0)
     with ProgressBar(enabled=True) as bar:
         bar(1, 3)
     assert terminal.getvalue() == ""
 
 
-def test_no_bar_when_quiet_or_when_nobody_looks(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_bar_when_quiet_or_when_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = look_at(monkeypatch, Terminal())
     with ProgressBar(enabled=False) as bar:
         bar(1, 3)
     assert terminal.getvalue() == ""
-    stream = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", stream)
+    stream = look_at(monkeypatch, io.StringIO())
     with ProgressBar(enabled=True) as bar:
         bar(1, 3)
     assert stream.getvalue() == ""
@@ -79,8 +81,7 @@ def test_forked_processes_ignore_an_interrupt_that_their_parent_answers() -> Non
         with multiprocessing.get_context("fork").Pool(1) as pool:
             assert pool.map(_survives, range(2)) == ["alive", "alive"]
         with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(1)
+            signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
 
 

@@ -174,7 +174,7 @@ def _make(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured, site: Si
         statement=place, value=_origin(now, m), protocols=frozenset({outcome.protocol}),
         chain=chain, function=site.function, module=site.module.name,
         value_is_parameter=isinstance(site.value, Tensor) and site.value.is_parameter,
-        weight_dependent=bool(cell.epochs), prefer_copy_passed=site.prefer_copy, source_lost=lost, retransformed=again,
+        weight_dependent=bool(cell.epochs), prefer_copy_passed=site.prefer_copy, source_lost=lost, retransformed=again, certain=_is_certain(m, site, holder, described.name),
         guarded=place_of(guard[1], guard[0]) if guard is not None else None,
         receiver_is_module=isinstance(holder, Obj) and holder.is_module,
         existed_before=isinstance(holder, Obj) and described.name in holder.initial,
@@ -183,6 +183,20 @@ def _make(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured, site: Si
         same_layout=same_expression and now is not None and now.dtype == cell.dtype,
         zeroed=cell.storage.zeroed, helper=dialect,
     )
+
+
+def _is_certain(m: Interpreter, site: Site, holder: object, name: str) -> bool:
+    """Whether the bound value is known to be a tensor (or several): by what made it, or by the attribute's annotation."""
+    values = site.value.items if isinstance(site.value, ListValue) else [site.value]
+    if all(not isinstance(value, Tensor) or value.certain for value in values):
+        return True
+    if not isinstance(holder, Obj) or holder.cls is None:
+        return False
+    for cls in m.index.mro(holder.cls):
+        annotations = [cls.annotations.get(name), *(write.annotation for write in cls.writes.get(name, ()))]
+        if any(annotation is not None and "Tensor" in ast.unparse(annotation) for annotation in annotations):
+            return True
+    return False
 
 
 def _old(site: Site) -> Tensor | None:

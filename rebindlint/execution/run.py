@@ -173,6 +173,7 @@ def combine(left: Rebinding, right: Rebinding) -> Rebinding:
         left,
         protocols=left.protocols | right.protocols,
         value=left.value if left.value is right.value else Value.UNKNOWN,
+        certain=left.certain or right.certain,
         weight_dependent=left.weight_dependent or right.weight_dependent,
         receiver_is_module=left.receiver_is_module and right.receiver_is_module,
         existed_before=left.existed_before or right.existed_before,

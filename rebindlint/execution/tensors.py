@@ -58,14 +58,14 @@ def attribute(m: Interpreter, tensor: Tensor, name: str, node: ast.AST) -> Value
 
 
 def view(m: Interpreter, tensor: Tensor, operation: str, args: Sequence[Value], *, strided: bool | None = None, dtype: str = "") -> Tensor:
-    """A tensor over the same memory."""
+    """A tensor over the same memory. That it can be viewed shows that it is one."""
     labels = tuple(m.term(a) for a in args)
     undone = m.undone(tensor.path, operation, labels)
     if undone is not None:
-        return Tensor(tensor.storage, tensor.dtype, m.terms.of("shape-of", tensor.shape, operation, labels), path=undone, certain=tensor.certain)
+        return Tensor(tensor.storage, tensor.dtype, m.terms.of("shape-of", tensor.shape, operation, labels), path=undone)
     path = m.path(tensor.path, operation, labels)
     shape = m.terms.of("shape-of", tensor.shape, operation, labels)
-    return Tensor(tensor.storage, dtype or tensor.dtype, shape, path=path, certain=tensor.certain,
+    return Tensor(tensor.storage, dtype or tensor.dtype, shape, path=path,
                   strided=tensor.strided if strided is None else strided)
 
 
@@ -123,6 +123,7 @@ def cast(m: Interpreter, tensor: Tensor, dtype: str, node: ast.AST) -> Tensor:
 def method(m: Interpreter, tensor: Tensor, name: str, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
     """``tensor.name(*args)``."""
     every = [*args, *keywords.values()]
+    tensor.certain = tensor.certain or name not in table.AMBIGUOUS
     if name == "to":
         return _to(m, tensor, every, node)
     if name in table.CAST:
@@ -292,6 +293,7 @@ def parameter(m: Interpreter, data: Value | None, type_name: str = "Parameter") 
     tensor = _as_tensor(m, data) if data is not None else None
     if tensor is None:
         return Tensor(m.storage(m.terms.of("empty")), "dtype?", 0, is_parameter=True, type_name=type_name)
+    tensor.certain = True
     found = tensor.alias()
     found.is_parameter, found.type_name = True, type_name
     return found
