@@ -1,15 +1,18 @@
-"""``p.data = new``: handed to the tree's helper under the parameter's name."""
+"""``p.data = new``: through a helper that keeps the parameter, or copied into where shape, strides and dtype agree."""
 
 from __future__ import annotations
 
 import libcst as cst
 import libcst.matchers as m
 
-from rebindlint.model import Applicability, Rebinding
+from rebindlint.model import Applicability, HelperKind, Rebinding
 from rebindlint.plugin import FixContext, Fixer, Replacement
-from rebindlint.rewriting import Bound, bound_by, call_helper, code
+from rebindlint.rewriting import Bound, bound_by, call_helper, copy_or_move
 
 __all__ = ["DataRebind"]
+
+# These move `.data` of the parameter themselves when they cannot copy; the others put a new object in its place.
+_KEEP_THE_PARAMETER = (HelperKind.COPIES, HelperKind.COPIES_OR_MOVES)
 
 
 class DataRebind(Fixer):
@@ -21,14 +24,14 @@ class DataRebind(Fixer):
         moved = bound_by(statement)
         if moved is None or moved.plain_name != "data" or fact.may_alias or fact.changes_strides:
             return None
+        applicability = Applicability.SAFE if fact.same_layout else Applicability.UNSAFE
         target = cst.parse_expression(moved.receiver)
-        if not m.matches(target, m.Attribute()) or not fact.receiver_is_module:
-            return None
-        owner = cst.ensure_type(target, cst.Attribute)
-        bound = Bound(code(owner.value), f'"{owner.attr.value}"', moved.value)
-        called = call_helper(bound, bound.value, context)
-        if called is None:
-            return None
-        return Replacement(
-            called, Applicability.UNSAFE, f"Copy into `{bound.attribute}` through `{context.dialect.function}`"
-        )
+        if m.matches(target, m.Attribute()) and fact.receiver_is_module and context.dialect.kind in _KEEP_THE_PARAMETER:
+            owner = cst.ensure_type(target, cst.Attribute)
+            bound = Bound.of(owner, moved.value)
+            called = call_helper(bound, bound.value, context)
+            if called is not None:
+                message = f"Copy into `{bound.attribute}` through `{context.dialect.function}`"
+                return Replacement(called, applicability, message)
+        message = f"Copy into `{moved.receiver}` where shape, strides and dtype agree"
+        return Replacement(copy_or_move(moved, context), applicability, message)

@@ -44,8 +44,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """``diagnostics`` are left, ``fixed`` are gone with the texts in ``changed``; ``failures`` are one line each for
-    what could not be done. ``read`` gives the present text of a linted file; ``refused`` is the number of findings whose fix was put back."""
+    """``diagnostics`` are left, ``fixed`` are gone with the texts in ``changed``, of ``refused`` the fix was put back.
+
+    ``failures`` are one line each for what could not be done; ``read`` gives the present text of a linted file;
+    ``files`` is the number of files that were asked for.
+    """
 
     diagnostics: tuple[Diagnostic, ...]
     failures: tuple[str, ...]
@@ -161,7 +164,7 @@ class _Run:
         analysis = self._analyse()
         still = {name: why for name, why in before.unparsed.items() if name not in changed}
         return self._with_syntax(
-            replace(analysis, unparsed={**still, **analysis.unparsed}, parsed=before.parsed - changed)
+            replace(analysis, unparsed={**analysis.unparsed, **still}, parsed=before.parsed - changed)
         )
 
     def _may_fix(self, diagnostic: Diagnostic) -> bool:

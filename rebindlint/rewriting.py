@@ -19,6 +19,7 @@ __all__ = [
     "bound_by",
     "call_helper",
     "code",
+    "copy_or_move",
     "nested",
     "parse",
     "unwrapped",
@@ -38,6 +39,10 @@ class Bound:
     receiver: str
     name: str
     value: cst.BaseExpression
+
+    @classmethod
+    def of(cls, target: cst.Attribute, value: cst.BaseExpression) -> Bound:
+        return cls(code(target.value), f'"{target.attr.value}"', value)
 
     @property
     def attribute(self) -> str:
@@ -87,7 +92,7 @@ def bound_by(statement: Statement) -> Bound | None:
 
 def _attribute(target: cst.BaseExpression, value: cst.BaseExpression) -> Bound | None:
     if isinstance(target, cst.Attribute) and _is_repeatable(target.value):
-        return Bound(code(target.value), f'"{target.attr.value}"', value)
+        return Bound.of(target, value)
     return None
 
 
@@ -161,11 +166,13 @@ def nested(text: str) -> str:
 def bind_once(bound: Bound, fact: Rebinding, context: FixContext, *, assign: str = "") -> tuple[Statement, ...]:
     """Bind in the first run; afterwards copy into what is there, where shape and dtype agree."""
     stem = bound.plain_name.strip("_") or "tensor"
-    new, old = context.temporary(f"new_{stem}"), context.temporary(f"old_{stem}")
+    named = isinstance(bound.value, cst.Name)
+    new = code(bound.value) if named else context.temporary(f"new_{stem}")
+    old = context.temporary(f"old_{stem}")
     target = f"{old}.data" if fact.cell.registered or fact.value_is_parameter else old
     source = f"{new}.clone()" if fact.may_alias else new
     return parse(
-        f"{new} = {code(bound.value)}\n"
+        f"{'' if named else f'{new} = {code(bound.value)}{chr(10)}'}"
         f"{old} = getattr({bound.receiver}, {bound.name}, None)\n"
         f"{agreement(old, new, context.width, may_be_none=not _is_surely_tensor(bound.value))}\n"
         f"    {target}.copy_({source})\n"
@@ -174,10 +181,27 @@ def bind_once(bound: Bound, fact: Rebinding, context: FixContext, *, assign: str
     )
 
 
+def copy_or_move(moved: Bound, context: FixContext) -> tuple[Statement, ...]:
+    """``p.data = new``, but into the memory that is there when nothing but its contents would change."""
+    parameter = moved.receiver
+    new = context.temporary(f"new_{parameter.rpartition('.')[2].strip('_')}")
+    parts = [f"{parameter}.{what} == {new}.{what}" for what in ("shape", "stride()", "dtype", "device")]
+    return parse(
+        f"{new} = {code(moved.value)}\n"
+        f"{_condition(parts, context.width)}\n"
+        f"    {parameter}.data.copy_({new})\n"
+        "else:\n"
+        f"    {moved.assignment(new)}\n"
+    )
+
+
 def agreement(old: str, new: str, width: int, *, may_be_none: bool) -> str:
     """The ``if`` line that asks whether ``new`` can be copied into ``old``."""
     present = [f"{old} is not None", f"{new} is not None"] if may_be_none else [f"{old} is not None"]
-    parts = [*present, f"{old}.shape == {new}.shape", f"{old}.dtype == {new}.dtype"]
+    return _condition([*present, f"{old}.shape == {new}.shape", f"{old}.dtype == {new}.dtype"], width)
+
+
+def _condition(parts: list[str], width: int) -> str:
     flat = f"if {' and '.join(parts)}:"
     if len(flat) <= width:
         return flat
@@ -189,8 +213,10 @@ _ON_TENSORS = ("to", "float", "half", "bfloat16", "contiguous", "t", "transpose"
 
 
 def _is_surely_tensor(value: cst.BaseExpression) -> bool:
-    """Arithmetic, a function of torch, or a method that only tensors have."""
+    """Arithmetic, a parameter, a function of torch, or a method that only tensors have."""
     if isinstance(value, cst.BinaryOperation | cst.UnaryOperation):
+        return True
+    if isinstance(value, cst.Call) and code(value.func).endswith("Parameter"):
         return True
     method = m.Attribute(attr=m.OneOf(*[m.Name(name) for name in _ON_TENSORS]))
     return m.matches(value, m.Call(func=m.Attribute(value=m.Name("torch") | m.Name("F")) | method))

@@ -114,6 +114,7 @@ def as_object(m: Interpreter, value: Value) -> Obj | None:
         name = value.home[1] if value.home else ""
         known = Obj(value.label, is_module=home is not None and home.is_module and not initial.names_no_module(name), exact=False)
         m.named[value.label] = known
+        known.home = value.home
     if not isinstance(known, Obj):
         return None
     if value.home is not None and value.home[0].attributes.get(value.home[1]) is value:
@@ -128,6 +129,9 @@ def read(m: Interpreter, value: Value, name: str, node: ast.AST) -> Value:
     """``value.name``; raises what Python would raise only for attributes known to be deleted or absent."""
     m.tick()
     if isinstance(value, Obj):
+        tensor = _turned_tensor(m, value, name)
+        if tensor is not None:
+            return tensors.attribute(m, tensor, name, node)
         return _read_object(m, value, name, node)
     if isinstance(value, Tensor):
         return tensors.attribute(m, value, name, node)
@@ -152,6 +156,13 @@ def read(m: Interpreter, value: Value, name: str, node: ast.AST) -> Value:
     if isinstance(value, Partial):
         return {"func": value.function}.get(name, Unknown(f"partial.{name}"))
     return Unknown(f"{label_of(value)}.{name}")
+
+
+def _turned_tensor(m: Interpreter, obj: Obj, name: str) -> Tensor | None:
+    """The tensor that a thing of unknown class turns out to be when an attribute is used that only tensors have."""
+    if obj.cls is not None or obj.home is None or name in obj.attributes or name in tensors.AMBIGUOUS:
+        return None
+    return as_tensor(m, Unknown(obj.label, obj.home)) if tensors.is_tensor_name(name) else None
 
 
 def _read_object(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
@@ -219,7 +230,7 @@ def _read_unknown(m: Interpreter, value: Unknown, name: str, node: ast.AST) -> V
     if value.tensor is None and isinstance(m.named.get(value.label), Obj):
         obj = as_object(m, value)
         if obj is not None:
-            return _read_object(m, obj, name, node)
+            return read(m, obj, name, node)
     if value.tensor is not None or tensors.is_tensor_name(name):
         if value.tensor is None and name in tensors.AMBIGUOUS:
             return BoundMethod(value, name)
@@ -334,6 +345,8 @@ def write(m: Interpreter, target: Value, name: str, value: Value, binding: Bindi
             target = as_object(m, target) or target
         else:
             target = target.tensor
+    if isinstance(target, Obj) and name == "data":
+        target = _turned_tensor(m, target, name) or target
     if isinstance(target, Tensor):
         _write_tensor(m, target, name, value)
     elif isinstance(target, Obj):

@@ -156,6 +156,8 @@ def _equal(m: Interpreter, left: Value, right: Value, node: ast.AST) -> bool:
     layout = _same_layout(m, a, b, node)
     if layout is not None:
         return layout
+    if a.startswith("ptr") and b.startswith("ptr"):
+        return False  # equal labels were equal already: other storage, other address
     if _is_dtype(a) and _is_dtype(b):
         return tensors.same_dtype(m, a, b, node)
     if not (is_stable(a) and is_stable(b)):

@@ -254,7 +254,7 @@ def function(m: Interpreter, name: str, args: list[Value], keywords: dict[str, V
         return parameter(m, args[0] if args else keywords.get("data"), last)
     if name.startswith("torch.ops."):
         return _custom(m, name, every, node)
-    if name.startswith(table.HOST_FUNCTIONS):
+    if name.startswith(table.HOST_FUNCTIONS) or last.lstrip("_").startswith(("is_", "has_")):
         if last == "swap_tensors" and len(args) > 1:
             return _swap(m, args)
         return Unknown(f"{name}({','.join(label_of(a) for a in every)})")

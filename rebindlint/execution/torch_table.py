@@ -41,7 +41,7 @@ ALLOCATE = frozenset({"empty", "zeros", "ones", "full", "arange", "tensor", "ran
                       "scalar_tensor", "randperm"})
 ZEROED = frozenset({"zeros", "zeros_like", "new_zeros"})
 # functions of torch that give no tensor
-HOST_FUNCTIONS = ("torch.cuda", "torch.device", "torch.finfo", "torch.iinfo", "torch.is_", "torch.distributed", "torch.Size", "torch.dtype", "torch.Stream",
+HOST_FUNCTIONS = ("torch.cuda", "torch.cpu", "torch.mps", "torch.cpp", "torch.device", "torch.finfo", "torch.iinfo", "torch.is_", "torch.distributed", "torch.Size", "torch.dtype", "torch.Stream",
                   "torch.library", "torch.get_", "torch.set_", "torch.no_grad", "torch.inference_mode", "torch.enable_grad", "torch.compiler",
                   "torch._dynamo", "torch.accelerator", "torch.xpu", "torch.npu", "torch.equal", "torch.allclose", "torch.numel", "torch.version",
                   "torch.backends", "torch.jit", "torch.autocast", "torch.manual_seed", "torch.Generator", "torch.save", "torch.profiler",

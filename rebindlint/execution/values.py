@@ -128,7 +128,7 @@ class External(Value):
 class Obj(Value):
     """An object. ``exact``: its class is known, else only a bound of it."""
 
-    __slots__ = ("absent", "attributes", "born", "cls", "exact", "initial", "is_module", "label", "registered")
+    __slots__ = ("absent", "attributes", "born", "cls", "exact", "home", "initial", "is_module", "label", "registered")
 
     def __init__(self, label: str, cls: ClassInfo | None = None, *, is_module: bool = False, exact: bool = True, born: int = 0) -> None:
         self.label = label
@@ -138,6 +138,7 @@ class Obj(Value):
         self.born = born
         self.attributes: dict[str, Value] = {}
         self.registered: set[str] = set()
+        self.home: tuple[Obj, str] | None = None  # where it stands, when it only looks like an object so far
         self.initial: dict[str, tuple[str, int]] = {}  # bound before the hook ran for the first time: dtype and shape
         self.absent: set[str] = set()  # known not to exist until bound
 
