@@ -54,6 +54,8 @@ def main() -> int:
     except DemoError as error:
         click.echo(f"demo: {error}", err=True)
         return 2
+    except BrokenPipeError:  # the reader has seen enough (`make demo | head`)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

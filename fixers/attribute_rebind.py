@@ -18,12 +18,13 @@ class AttributeRebind(Fixer):
         self, statement: cst.SimpleStatementLine | cst.BaseCompoundStatement, fact: Rebinding, context: FixContext
     ) -> Replacement | None:
         bound = bound_by(statement)
-        if bound is None or bound.plain_name != fact.cell.name or not fact.certain:
+        if bound is None or bound.plain_name not in ("", fact.cell.name) or not fact.certain:
             return None
         if not fact.weight_dependent:
-            if fact.existed_before or fact.value is Value.VIEW or not isinstance(bound.value, cst.Call):
+            if fact.existed_before or fact.value is Value.VIEW:
                 return None
-            return Replacement(allocate_once(bound, fact), Applicability.SAFE, f"Allocate `{bound.attribute}` once")
+            if isinstance(bound.value, cst.Call):
+                return Replacement(allocate_once(bound, fact), Applicability.SAFE, f"Allocate `{bound.attribute}` once")
         if fact.existed_before or fact.may_alias:
             return (
                 None  # a copy in the first run could leave another layout behind, or write into somebody else's tensor

@@ -71,6 +71,16 @@ def _asked_to_copy(statement: cst.SimpleStatementLine, call: cst.Call, context: 
             )
         )[0]
     between = next((a.comma for a in call.args[:-1] if isinstance(a.comma, cst.Comma)), None)
-    separator = between or cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-    args = [*call.args[:-1], last.with_changes(comma=separator), argument.with_changes(comma=last.comma)]
+    separator, end = _parted(last.comma, between) if isinstance(last.comma, cst.Comma) else (between, last.comma)
+    args = [*call.args[:-1], last.with_changes(comma=separator), argument.with_changes(comma=end)]
     return statement.with_deep_changes(call, args=args)
+
+
+def _parted(trailing: cst.Comma, between: cst.Comma | None) -> tuple[cst.Comma, cst.Comma]:
+    """The comma after what was the last argument, with the comment that stands behind it, and the one that is last now."""
+    space, other = trailing.whitespace_after, between.whitespace_after if between is not None else None
+    if not isinstance(space, cst.ParenthesizedWhitespace) or not isinstance(other, cst.ParenthesizedWhitespace):
+        return between or cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")), trailing
+    before = space.with_changes(indent=other.indent, last_line=other.last_line)
+    bare = space.with_changes(first_line=cst.TrailingWhitespace(), empty_lines=[])
+    return trailing.with_changes(whitespace_after=before), trailing.with_changes(whitespace_after=bare)

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from rebindlint import registry
-from rebindlint.imports import Imports, functions, statements_of
-from rebindlint.index.modules import FunctionNode, Module
-from rebindlint.model import Diagnostic, Edit, Fix, Place, Position, Rebinding
-from rebindlint.plugin import FixContext, Fixer
-from rebindlint.rewriting import Statement
+from rebindlint.model import Diagnostic, Edit, Fix, Place
+from rebindlint.proposal import Proposal, Task
 from rebindlint.texts import edited
 
 if TYPE_CHECKING:
@@ -26,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["Applied", "apply_fixes", "propose"]
 
 Read = Callable[[str], str]
-_WIDTH = 88  # what vLLM's and SGLang's formatters wrap at
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,178 +33,22 @@ class Applied:
 
 
 def propose(diagnostics: Sequence[Diagnostic], index: Index, config: Config, read: Read) -> list[Diagnostic]:
-    """The same diagnostics, with a fix where there is a right one. Facts that share a statement are fixed together or not at all."""
-    shared: dict[Place, int] = {}
+    """The same diagnostics, with a fix where there is a right one. Findings that share a statement are fixed together or not at all."""
+    together: dict[Place, list[Diagnostic]] = {}
     for diagnostic in diagnostics:
-        shared[diagnostic.place] = shared.get(diagnostic.place, 0) + 1
+        together.setdefault(diagnostic.place, []).append(diagnostic)
+    fixes = {place: _fix(shared, index) for place, shared in together.items()}
+    return [replace(d, fix=fixes[d.place]) if fixes[d.place] is not None else d for d in diagnostics]
+
+
+def _fix(diagnostics: Sequence[Diagnostic], index: Index) -> Fix | None:
+    """One fix for all findings of one statement."""
     fixers = registry.fixers()
-    found = []
-    for diagnostic in diagnostics:
-        fixer = fixers.get(diagnostic.code)
-        fact = diagnostic.fact
-        fix = None
-        if fixer is not None and fact is not None and shared[diagnostic.place] == 1:
-            fix = _Proposal(fact, index, config).fix(fixer)
-        found.append(replace(diagnostic, fix=fix) if fix is not None else diagnostic)
-    return found
-
-
-class _Proposal:
-    """One fact's fix: the statement cut out, rewritten, and put back as text edits."""
-
-    def __init__(self, fact: Rebinding, index: Index, config: Config) -> None:
-        self._fact = fact
-        self._index = index
-        self._module = index.module(fact.module)
-
-    def fix(self, fixer: Fixer) -> Fix | None:
-        module = self._module
-        if module is None:
-            return None
-        node = self._node(module, fixer)
-        if node is None or not _stands_alone(module, node):
-            return None
-        inside = _function_around(module, node)
-        if inside is None or _bound_elsewhere(inside, node, self._fact):
-            return None
-        line = module.lines[node.lineno - 1]
-        indent = line[: len(line) - len(line.lstrip())]
-        newline = "\r\n" if "\r\n" in module.text else "\n"
-        dialect = self._index.dialect_for(module.name)
-        cyclic = bool(dialect.module) and self._index.creates_cycle(module.name, dialect.module)
-        imports = Imports(module.name, module.shown, module.is_package, module.tree, module.lines, newline, cyclic)
-        context = FixContext(
-            dialect,
-            lambda wanted, function: imports.local_name(wanted, function, inside),
-            _temporaries(inside),
-            _step(module, inside),
-            _WIDTH - len(indent),
-        )
-        try:
-            statement = _parse(module, node)
-        except (cst.ParserSyntaxError, RecursionError):
-            return None
-        replacement = fixer.fix(statement, self._fact, context)
-        if replacement is None:
-            return None
-        content = _render(replacement.statements, indent, context.indent, newline)
-        edit = Edit(_whole(module, node), content)
-        return Fix(replacement.applicability, replacement.message, tuple(sorted((edit, *imports.edits))))
-
-    def _node(self, module: Module, fixer: Fixer) -> ast.stmt | None:
-        """The statement itself, or the innermost ``if`` around it whose condition is the guard."""
-        start = self._fact.statement.start
-        statements = list(statements_of(module.tree))
-        if fixer.scope == "guard":
-            guard = self._fact.guarded
-            if guard is None:
-                return None
-            around = [
-                n
-                for n in statements
-                if isinstance(n, ast.If)
-                and n.test.lineno == guard.start.row
-                and n.lineno <= start.row <= (n.end_lineno or 0)
-            ]
-            return around[-1] if around else None
-        return next(
-            (
-                n
-                for n in statements
-                if n.lineno == start.row and _column(module, n) == start.column and not hasattr(n, "body")
-            ),
-            None,
-        )
-
-
-def _column(module: Module, node: ast.stmt) -> int:
-    line = module.lines[node.lineno - 1]
-    return len(line.encode()[: node.col_offset].decode("utf-8", "ignore")) + 1
-
-
-def _end(module: Module, node: ast.stmt) -> Position:
-    row = node.end_lineno or node.lineno
-    return Position(row, len(module.lines[row - 1].encode()[: node.end_col_offset or 0].decode("utf-8", "ignore")) + 1)
-
-
-def _whole(module: Module, node: ast.stmt) -> Place:
-    return Place(module.shown, Position(node.lineno, _column(module, node)), _end(module, node))
-
-
-def _stands_alone(module: Module, node: ast.stmt) -> bool:
-    """No other statement shares its lines, and no text inside it spans several, which indenting would change."""
-    before = module.lines[node.lineno - 1][: _column(module, node) - 1]
-    end = _end(module, node)
-    after = module.lines[end.row - 1][end.column - 1 :].strip()
-    alone = not before.strip() and (not after or after.startswith("#"))
-    texts = (n for n in ast.walk(node) if isinstance(n, ast.Constant | ast.JoinedStr) and n.end_lineno != n.lineno)
-    return alone and not any(True for _ in texts)
-
-
-def _function_around(module: Module, node: ast.stmt) -> FunctionNode | None:
-    around = [
-        f for f in functions(module.tree) if f.lineno < node.lineno and (node.end_lineno or 0) <= (f.end_lineno or 0)
-    ]
-    return max(around, key=lambda f: f.lineno) if around else None
-
-
-def _bound_elsewhere(inside: FunctionNode, node: ast.stmt, fact: Rebinding) -> bool:
-    """Another statement of the function binds the same attribute: one of them alone cannot be changed."""
-    name = fact.cell.name
-    count = sum(
-        1
-        for n in ast.walk(inside)
-        if isinstance(n, ast.Attribute)
-        and n.attr == name
-        and isinstance(n.ctx, ast.Store)
-        and not node.lineno <= n.lineno <= (node.end_lineno or 0)
-    )
-    return count > 0
-
-
-def _temporaries(inside: FunctionNode) -> Callable[[str], str]:
-    taken = {n.id for n in ast.walk(inside) if isinstance(n, ast.Name)} | {
-        a.arg for a in ast.walk(inside) if isinstance(a, ast.arg)
-    }
-
-    def temporary(stem: str) -> str:
-        name, number = stem, 2
-        while name in taken:
-            name, number = f"{stem}_{number}", number + 1
-        taken.add(name)
-        return name
-
-    return temporary
-
-
-def _step(module: Module, inside: FunctionNode) -> str:
-    """One step of indentation as the function has it."""
-    first = inside.body[0]
-    outer = module.lines[inside.lineno - 1][: inside.col_offset]
-    inner = module.lines[first.lineno - 1][: first.col_offset]
-    step = inner.removeprefix(outer)
-    return step if step and not step.strip() else "    "
-
-
-def _parse(module: Module, node: ast.stmt) -> Statement:
-    """The statement's lines, dedented and parsed alone."""
-    lines = module.lines[node.lineno - 1 : node.end_lineno]
-    end = _end(module, node)
-    lines[-1] = lines[-1][: end.column - 1]
-    parsed = cst.parse_module(textwrap.dedent("\n".join(lines)) + "\n")
-    statement = parsed.body[0]
-    return statement
-
-
-def _render(statements: Sequence[Statement], indent: str, step: str, newline: str) -> str:
-    """Source of the statements: the first line without indentation, because it stands there already."""
-    text = cst.Module([*statements], default_indent="    ").code.rstrip("\n")
-    lines = []
-    for number, line in enumerate(text.split("\n")):
-        bare = line.lstrip(" ")
-        depth, rest = divmod(len(line) - len(bare), 4)
-        lines.append(((indent if number else "") + step * depth + " " * rest + bare) if bare else "")
-    return newline.join(lines)
+    work = [Task(d.fact, fixers[d.code]) for d in diagnostics if d.fact is not None and d.code in fixers]
+    if len(work) < len(diagnostics):
+        return None
+    module = index.module(work[0].fact.module)
+    return Proposal(module, index).fix(work) if module is not None else None
 
 
 # ---- applying

@@ -22,6 +22,7 @@ __all__ = [
     "copy_or_move",
     "nested",
     "parse",
+    "spread",
     "unwrapped",
     "wrapped",
 ]
@@ -94,6 +95,35 @@ def _attribute(target: cst.BaseExpression, value: cst.BaseExpression) -> Bound |
     if isinstance(target, cst.Attribute) and _is_repeatable(target.value):
         return Bound.of(target, value)
     return None
+
+
+def spread(statement: Statement, context: FixContext) -> tuple[Statement, tuple[Statement, ...]] | None:
+    """``a.x, n, b.y = v`` as ``new_x, n, new_y = v``, ``a.x = new_x`` and ``b.y = new_y``; None for everything else."""
+    small = _single(statement)
+    if not isinstance(small, cst.Assign) or len(small.targets) != 1:
+        return None
+    target = small.targets[0].target
+    if not isinstance(target, cst.Tuple | cst.List):
+        return None
+    elements = [element.value for element in target.elements if isinstance(element, cst.Element)]
+    names = {code(e) for e in elements if isinstance(e, cst.Name)}
+    if len(elements) < len(target.elements) or not all(isinstance(e, cst.Name | cst.Attribute) for e in elements):
+        return None
+    unpacked: list[str] = []
+    parts: list[Statement] = []
+    for element in elements:
+        bound = _attribute(element, element)
+        if bound is None:
+            unpacked.append(code(element))
+            continue
+        if not isinstance(element, cst.Name) and bound.receiver.split(".")[0] in names:
+            return None  # the receiver is another target
+        new = context.temporary(f"new_{bound.plain_name.strip('_')}")
+        unpacked.append(new)
+        parts += parse(bound.assignment(new) + "\n")
+    if not parts or any("." in name for name in unpacked):
+        return None
+    return parse(f"{', '.join(unpacked)}{',' if len(unpacked) == 1 else ''} = {code(small.value)}\n")[0], tuple(parts)
 
 
 def _call(call: cst.Call) -> Bound | None:

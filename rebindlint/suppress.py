@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 import tokenize
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
 from rebindlint.model import Applicability, Diagnostic, Edit, Fix, Place, Position, RebindlintError, Severity
@@ -17,7 +17,6 @@ from rebindlint.texts import split_lines
 
 __all__ = ["FIXED_CODES", "Suppression", "apply_suppressions", "find_suppressions"]
 
-_WORD = re.compile(r"rebindlint:\s*ignore", re.IGNORECASE)
 FIXED_CODES = frozenset({"RB001"})  # what this stage reports together with a fix
 # A reason may hold `#12`; it ends where a comment of another tool begins.
 _IGNORE = re.compile(
@@ -60,7 +59,7 @@ def apply_suppressions(
     diagnostics: Iterable[Diagnostic],
     read: Callable[[str], str],
     *,
-    files: Iterable[str] = (),
+    files: Collection[str] = (),
     is_on: Callable[[str], bool] = lambda code: True,
 ) -> list[Diagnostic]:
     """The diagnostics that no comment suppresses, and RB001 and RB002 about the comments of ``files``.
@@ -68,24 +67,20 @@ def apply_suppressions(
     ``is_on`` tells whether a rule was asked at all: a suppression of another rule is not called unused. A file that
     cannot be read or tokenised keeps all its diagnostics.
     """
-    found: dict[str, list[Suppression]] = {}
+    diagnostics = list(diagnostics)
+    codes: dict[str, set[str]] = {filename: set() for filename in files}
+    for diagnostic in diagnostics:
+        codes.setdefault(diagnostic.place.filename, set()).add(diagnostic.code)
+    found = {filename: _read_suppressions(filename, read, some) for filename, some in codes.items()}
     kept: list[Diagnostic] = []
     for diagnostic in diagnostics:
-        filename = diagnostic.place.filename
-        if filename not in found:
-            found[filename] = _read_suppressions(filename, read, with_noqa=True)
-        covering = [
-            suppression
-            for suppression in found[filename]
-            if diagnostic.code != "RB000" and suppression.covers(diagnostic)
-        ]
+        suppressions = found[diagnostic.place.filename] if diagnostic.code != "RB000" else []
+        covering = [suppression for suppression in suppressions if suppression.covers(diagnostic)]
         for suppression in covering:
             suppression.note(diagnostic)
         if not covering:
             kept.append(diagnostic)
     for filename in files:
-        if filename not in found:
-            found[filename] = _read_suppressions(filename, read, with_noqa=False)
         for suppression in found[filename]:
             kept += _hygiene(suppression, is_on)
     return kept
@@ -105,15 +100,22 @@ def find_suppressions(text: str, filename: str) -> list[Suppression]:
     return found
 
 
-def _read_suppressions(filename: str, read: Callable[[str], str], *, with_noqa: bool) -> list[Suppression]:
+def _read_suppressions(filename: str, read: Callable[[str], str], codes: Set[str]) -> list[Suppression]:
     try:
         text = read(filename)
     except RebindlintError:
         return []
-    # Tokenising is slow; nearly all files hold neither word.
-    if _WORD.search(text) or (with_noqa and _NOQA.search(text)):
-        return find_suppressions(text, filename)
-    return []
+    return find_suppressions(text, filename) if _may_suppress(text, codes) else []
+
+
+def _may_suppress(text: str, codes: Set[str]) -> bool:
+    """Tokenising is slow, and nearly no file holds a suppression; so the text is looked at first, most cheaply first."""
+    if "ebindlint" in text or "EBINDLINT" in text:
+        return True
+    if not codes or ("noqa" not in text and "NOQA" not in text):
+        return False
+    named = {code.upper() for match in _NOQA.finditer(text) for code in _CODE.findall(match["codes"])}
+    return any(_matches(selector, code) for selector in named for code in codes)
 
 
 def _comments(text: str) -> Iterable[tokenize.TokenInfo]:

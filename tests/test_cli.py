@@ -410,6 +410,32 @@ def test_a_real_hazard_is_found_by_a_real_process(tmp_path: Path) -> None:
     assert real("layer.py", cwd=tmp_path, env={"FORCE_COLOR": "1"}).stdout.startswith(b"\x1b[")
 
 
+def test_a_helper_s_hazard_is_reported_where_it_lies_and_for_its_callers_when_asked(project: Path) -> None:
+    (project / "pkg" / "a.py").write_text("def pack(layer):\n    layer.transposed = layer.weight.t().contiguous()\n")
+    (project / "pkg" / "layer.py").write_text(
+        HOOK.replace("import torch\n", "from pkg.a import pack\n").replace(
+            "self.transposed = self.weight.t().contiguous()", "pack(self)"
+        )
+    )
+    (inside,) = json.loads(run("pkg/a.py", "--output-format", "json").stdout)
+    assert (inside["filename"], inside["location"]["row"]) == ("pkg/a.py", 2)
+    assert [(frame["filename"], frame["row"]) for frame in inside["trace"]] == [("pkg/layer.py", 7), ("pkg/a.py", 2)]
+    assert run("pkg/layer.py").exit_code == 0
+    assert json.loads(run("pkg/layer.py", "--affected", "--output-format", "json").stdout) == [inside]
+
+
+def test_a_real_fix_is_written_once(project: Path) -> None:
+    (project / "pkg" / "a.py").write_bytes(HOOK.replace("\n", "\r\n").encode())
+    first = run("--fix", "pkg")
+    fixed = (project / "pkg" / "a.py").read_bytes()
+    assert (first.exit_code, first.stdout) == (0, "No hazards found in 2 files.\n"), first.stderr
+    assert b".copy_(" in fixed
+    assert fixed.count(b"\n") == fixed.count(b"\r\n")
+    assert fixed.startswith(HOOK.partition("        self.")[0].replace("\n", "\r\n").encode())
+    assert run("--fix", "--exit-non-zero-on-fix", "pkg").exit_code == 0
+    assert (project / "pkg" / "a.py").read_bytes() == fixed
+
+
 def test_a_closed_pipe_gives_no_traceback(tmp_path: Path) -> None:
     body = "".join(f"    def forward{n}(self, x):\n        return x @ self.transposed\n\n" for n in range(3))
     for number in range(300):

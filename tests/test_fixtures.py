@@ -8,10 +8,10 @@ A case is a folder with
 - ``after.py`` (``after/``), exactly when something is fixed; the lines that are still flagged then are marked in it. Fixes that a person has to look
   at are applied only in cases with ``unsafe`` in their name, where the safe ones alone must change nothing. A case without ``after`` must not be
   changed by any fix, safe or not. ``pytest --update`` writes it.
-- ``tree``, when the code stands in an engine: the name of a folder of ``tests/fixtures/_trees`` and the place of ``before.py`` in it. Without it
-  the file is called ``hooks.py``.
+- ``tree``, when the code stands in an engine: the name of a folder of ``tests/fixtures/_trees`` (``-`` for none) and the place of the hook's file in
+  the project. Without it the file is called ``hooks.py``.
 - ``known_miss.txt`` when the engine does not get there yet: its text is the reason why the case is expected to fail.
-- ``case.py``, when the case can be executed: ``build(module) -> Live`` (see ``live.py``), given the linted file (or ``hooks`` of a folder).
+- ``case.py``, when the case can be executed: ``build(module) -> Live`` (see ``live.py``), given the module of the hook's file.
 
 A flagged ``before`` must show the hazard on real tensors: after the second load and run a captured cell has another address, is gone, or does not hold
 what a fresh object holds after one. A silent ``before`` and every ``after`` must show none, and the first runs of both leave the same behind.
@@ -70,7 +70,7 @@ class Case:
 
     @property
     def file(self) -> str:
-        """Where ``before.py`` stands in its project."""
+        """Where the hook's file stands in its project."""
         return self._tree()[1]
 
     def _tree(self) -> tuple[str, str]:
@@ -89,7 +89,7 @@ class Case:
 
     def project(self, side: str, target: Path) -> Path:
         """The files without their markers, with the engine around them."""
-        if self.tree:
+        if self.tree not in ("", "-"):
             shutil.copytree(FIXTURES / "_trees" / self.tree, target)
         write(plain(self.marked(side)), target)
         return target

@@ -73,7 +73,10 @@ def as_tensor(m: Interpreter, value: Value) -> Tensor | None:
         return value.tensor
     if value.made_from is not None:
         operation, operands = value.made_from
-        value.tensor = m.fresh(operation, [as_tensor(m, o) or o if isinstance(o, Unknown) and (o.home or o.made_from) else o for o in operands])
+        value.tensor = m.fresh(
+            operation,
+            [as_tensor(m, o) or o if isinstance(o, Unknown) and (o.home or o.made_from) else o for o in operands],
+        )
         return value.tensor
     known = m.named.get(value.label)
     if isinstance(known, Tensor):
@@ -112,7 +115,11 @@ def as_object(m: Interpreter, value: Value) -> Obj | None:
     if known is None:
         home = value.home[0] if value.home else None
         name = value.home[1] if value.home else ""
-        known = Obj(value.label, is_module=home is not None and home.is_module and not initial.names_no_module(name), exact=False)
+        known = Obj(
+            value.label,
+            is_module=home is not None and home.is_module and not initial.names_no_module(name),
+            exact=False,
+        )
         m.named[value.label] = known
         known.home = value.home
     if not isinstance(known, Obj):
@@ -317,9 +324,15 @@ def has(m: Interpreter, value: Value, name: str, node: ast.AST) -> bool:
             return True
         return initial.exists(m, value, name, node)
     if isinstance(value, Tensor):
-        return name in value.attributes or (tensors.is_tensor_name(name)) or (
-            name not in value.attributes and bool(m.ask(f"hasattr({value.home or 'tensor@'},{name})" if value.home else "?", node, default=0))
-            if value.storage.born == 0 else False
+        return (
+            name in value.attributes
+            or (tensors.is_tensor_name(name))
+            or (
+                name not in value.attributes
+                and bool(m.ask(f"hasattr({value.home or 'tensor@'},{name})" if value.home else "?", node, default=0))
+                if value.storage.born == 0
+                else False
+            )
         )
     if isinstance(value, Const):
         return hasattr(value.value, name)

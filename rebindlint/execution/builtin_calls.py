@@ -29,12 +29,70 @@ from rebindlint.model import Binding
 
 __all__ = ["BUILTINS", "call", "library", "method", "module_method"]
 
-BUILTINS = frozenset({
-    "getattr", "setattr", "hasattr", "delattr", "isinstance", "issubclass", "len", "range", "enumerate", "zip", "list", "tuple", "set", "dict",
-    "frozenset", "sorted", "reversed", "map", "filter", "min", "max", "sum", "any", "all", "int", "float", "bool", "str", "abs", "round", "print",
-    "type", "super", "id", "callable", "iter", "next", "vars", "divmod", "pow", "repr", "hash", "slice", "object", "staticmethod", "classmethod",
-    "property", "open", "isinstance", "format", "ord", "chr", "bytes", "complex", "dir", "globals", "locals", "input", "hex", "bin", "oct",
-})
+BUILTINS = frozenset(
+    {
+        "getattr",
+        "setattr",
+        "hasattr",
+        "delattr",
+        "isinstance",
+        "issubclass",
+        "len",
+        "range",
+        "enumerate",
+        "zip",
+        "list",
+        "tuple",
+        "set",
+        "dict",
+        "frozenset",
+        "sorted",
+        "reversed",
+        "map",
+        "filter",
+        "min",
+        "max",
+        "sum",
+        "any",
+        "all",
+        "int",
+        "float",
+        "bool",
+        "str",
+        "abs",
+        "round",
+        "print",
+        "type",
+        "super",
+        "id",
+        "callable",
+        "iter",
+        "next",
+        "vars",
+        "divmod",
+        "pow",
+        "repr",
+        "hash",
+        "slice",
+        "object",
+        "staticmethod",
+        "classmethod",
+        "property",
+        "open",
+        "format",
+        "ord",
+        "chr",
+        "bytes",
+        "complex",
+        "dir",
+        "globals",
+        "locals",
+        "input",
+        "hex",
+        "bin",
+        "oct",
+    }
+)
 
 
 def call(m: Interpreter, name: str, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
@@ -62,7 +120,11 @@ def call(m: Interpreter, name: str, args: list[Value], keywords: dict[str, Value
     if name == "type" and len(args) == 1:
         return _type(args[0])
     if name == "callable" and args:
-        return Const(True) if isinstance(args[0], Function | ClassValue | Partial) else Unknown(f"callable({label_of(args[0])})")
+        return (
+            Const(True)
+            if isinstance(args[0], Function | ClassValue | Partial)
+            else Unknown(f"callable({label_of(args[0])})")
+        )
     if name in ("min", "max", "sum", "abs", "round", "pow", "divmod"):
         return _reduce(m, name, args)
     if name == "vars" and args:
@@ -107,7 +169,12 @@ def _is_instance(m: Interpreter, value: Value, kind: Value, node: ast.AST) -> bo
     label = label_of(kind)
     last = label.rpartition(".")[2]
     tensor = attributes.maybe_tensor(value)
-    if tensor is None and isinstance(value, Unknown) and last in ("Tensor", "Parameter") and m.ask(f"isinstance({value.label},{last})", node, default=1):
+    if (
+        tensor is None
+        and isinstance(value, Unknown)
+        and last in ("Tensor", "Parameter")
+        and m.ask(f"isinstance({value.label},{last})", node, default=1)
+    ):
         tensor = attributes.as_tensor(m, value)
     if tensor is not None:
         if last == "Tensor":
@@ -115,7 +182,9 @@ def _is_instance(m: Interpreter, value: Value, kind: Value, node: ast.AST) -> bo
         if last in ("Parameter", "Buffer") and isinstance(kind, External):
             return tensor.is_parameter
         if isinstance(kind, ClassValue) and m.index.is_parameter_class(kind.info):
-            return tensor.is_parameter and bool(m.ask(f"isinstance({tensor.home},{last})" if tensor.home else "?", node, default=1))
+            return tensor.is_parameter and bool(
+                m.ask(f"isinstance({tensor.home},{last})" if tensor.home else "?", node, default=1)
+            )
         return False
     if isinstance(value, Const):
         kinds = {"int": int, "float": float, "str": str, "bool": bool}
@@ -159,7 +228,11 @@ def _sequence(m: Interpreter, name: str, args: list[Value], node: ast.AST) -> Va
     if not args:
         return ListValue([])
     if isinstance(args[0], Unknown) and name in ("list", "tuple", "sorted"):
-        return Unknown(f"{name}({args[0].label})") if args[0].tensor is None else ListValue(items_of(m, args[0], node)[0], closed=False)
+        return (
+            Unknown(f"{name}({args[0].label})")
+            if args[0].tensor is None
+            else ListValue(items_of(m, args[0], node)[0], closed=False)
+        )
     items, closed = items_of(m, args[0], node)
     return ListValue(list(reversed(items)) if name == "reversed" else list(items), closed)
 
@@ -175,16 +248,22 @@ def _iterate(m: Interpreter, name: str, args: list[Value], node: ast.AST) -> Val
         return ListValue([Unknown(f"range({','.join(label_of(a) for a in args)})[*]")], closed=False)
     if name == "zip":
         columns = [items_of(m, a, node) for a in args]
-        return ListValue([ListValue(list(row)) for row in zip(*[c[0] for c in columns], strict=False)], all(c[1] for c in columns))
+        return ListValue(
+            [ListValue(list(row)) for row in zip(*[c[0] for c in columns], strict=False)], all(c[1] for c in columns)
+        )
     if name == "next":
         items, _ = items_of(m, args[0], node) if args else ([], True)
         return items[0] if items else Unknown("next")
-    items, closed = items_of(m, args[1] if name in ("map", "filter") and len(args) > 1 else args[0], node) if args else ([], True)
+    items, closed = (
+        items_of(m, args[1] if name in ("map", "filter") and len(args) > 1 else args[0], node) if args else ([], True)
+    )
     if name == "map":
         return ListValue([calls.call(m, args[0], [item], {}, node) for item in items], closed)
     if name == "filter":
         return ListValue(items, closed=False)
-    return ListValue([ListValue([Const(i) if closed else Unknown("index"), item]) for i, item in enumerate(items)], closed)
+    return ListValue(
+        [ListValue([Const(i) if closed else Unknown("index"), item]) for i, item in enumerate(items)], closed
+    )
 
 
 def _number(m: Interpreter, name: str, value: Value, node: ast.AST) -> Value:
@@ -236,7 +315,11 @@ def library(m: Interpreter, label: str, args: list[Value], keywords: dict[str, V
         if last == "deepcopy":
             return tensors.method(m, tensor, "clone", [], {}, node)
         shallow = tensor.alias()
-        shallow.is_parameter, shallow.type_name, shallow.attributes = tensor.is_parameter, tensor.type_name, dict(tensor.attributes)
+        shallow.is_parameter, shallow.type_name, shallow.attributes = (
+            tensor.is_parameter,
+            tensor.type_name,
+            dict(tensor.attributes),
+        )
         return shallow
     if last in ("cast", "wraps", "ensure_future") and args:
         return args[-1]
@@ -257,7 +340,9 @@ def library(m: Interpreter, label: str, args: list[Value], keywords: dict[str, V
 # ---- methods of built-in values
 
 
-def method(m: Interpreter, receiver: Value, name: str, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
+def method(
+    m: Interpreter, receiver: Value, name: str, args: list[Value], keywords: dict[str, Value], node: ast.AST
+) -> Value:
     if isinstance(receiver, ListValue):
         return _list_method(m, receiver, name, args)
     if isinstance(receiver, DictValue):
@@ -287,7 +372,9 @@ def _list_method(m: Interpreter, receiver: ListValue, name: str, args: list[Valu
     return Unknown(f"list.{name}({','.join(label_of(a) for a in args)})")
 
 
-def _dict_method(m: Interpreter, receiver: DictValue, name: str, args: list[Value], keywords: dict[str, Value]) -> Value:
+def _dict_method(
+    m: Interpreter, receiver: DictValue, name: str, args: list[Value], keywords: dict[str, Value]
+) -> Value:
     from rebindlint.execution.expressions import key_of
 
     live = {k: v for k, v in receiver.items.items() if v is not DELETED}
@@ -305,7 +392,9 @@ def _dict_method(m: Interpreter, receiver: DictValue, name: str, args: list[Valu
         if name == "setdefault":
             receiver.items[key] = default
             attributes.note_slot(m, receiver, key, default, None)
-        elif not receiver.closed and not m.ask(f"{label_of(args[0])} in {receiver.label}", m.frame.statement, default=0):
+        elif not receiver.closed and not m.ask(
+            f"{label_of(args[0])} in {receiver.label}", m.frame.statement, default=0
+        ):
             return default
         elif not receiver.closed:
             return Unknown(f"{receiver.label}[{label_of(args[0])}]")
@@ -327,7 +416,17 @@ def _dict_method(m: Interpreter, receiver: DictValue, name: str, args: list[Valu
 
 def _text_method(text: str, name: str, args: list[Value]) -> Value:
     values = [a.value for a in args if isinstance(a, Const)]
-    if len(values) == len(args) and name in ("startswith", "endswith", "replace", "upper", "lower", "strip", "removeprefix", "removesuffix", "split"):
+    if len(values) == len(args) and name in (
+        "startswith",
+        "endswith",
+        "replace",
+        "upper",
+        "lower",
+        "strip",
+        "removeprefix",
+        "removesuffix",
+        "split",
+    ):
         try:
             found = getattr(text, name)(*values)
         except (TypeError, ValueError):
@@ -339,7 +438,9 @@ def _text_method(text: str, name: str, args: list[Value]) -> Value:
 # ---- nn.Module
 
 
-def module_method(m: Interpreter, obj: Obj, name: str, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
+def module_method(
+    m: Interpreter, obj: Obj, name: str, args: list[Value], keywords: dict[str, Value], node: ast.AST
+) -> Value:
     """Methods that every ``nn.Module`` has."""
     if name in ("register_parameter", "register_buffer") and (args or "name" in keywords):
         key = _attribute_name(args[0] if args else keywords["name"])
@@ -354,7 +455,9 @@ def module_method(m: Interpreter, obj: Obj, name: str, args: list[Value], keywor
         return NOTHING
     if name in ("named_parameters", "named_buffers", "parameters", "buffers"):
         pairs = [(k, v) for k, v in obj.attributes.items() if isinstance(v, Tensor) and k in obj.registered]
-        items: list[Value] = [ListValue([Const(k), v]) for k, v in pairs] if name.startswith("named") else [v for _, v in pairs]
+        items: list[Value] = (
+            [ListValue([Const(k), v]) for k, v in pairs] if name.startswith("named") else [v for _, v in pairs]
+        )
         return ListValue(items, closed=bool(items))
     if name == "get_parameter" and args:
         return attributes.read(m, obj, _attribute_name(args[0]), node)
@@ -364,5 +467,3 @@ def module_method(m: Interpreter, obj: Obj, name: str, args: list[Value], keywor
         child = Unknown(f"{obj.label}.{name}()[*]")
         return ListValue([ListValue([Unknown("name"), child]) if name.startswith("named") else child], closed=False)
     return Unknown(f"{obj.label}.{name}({','.join(label_of(a) for a in args)})")
-
-

@@ -35,8 +35,33 @@ from rebindlint.model import Binding
 __all__ = ["BUILTINS", "call", "enter", "evaluate_call", "instantiate"]
 
 BUILTINS = builtin_calls.BUILTINS
-_TRANSPARENT = frozenset({*HELPERS, "replace_tensor", "copy_or_rebind", "alias_or_bind_derived_param", "bind_or_assign", "update_tensor_inplace"})
-_NO_EFFECT = ("is_", "has_", "check", "log", "assert", "supports", "can_", "use_", "should_", "get_config", "warn", "info", "debug", "print", "validate")
+_TRANSPARENT = frozenset(
+    {
+        *HELPERS,
+        "replace_tensor",
+        "copy_or_rebind",
+        "alias_or_bind_derived_param",
+        "bind_or_assign",
+        "update_tensor_inplace",
+    }
+)
+_NO_EFFECT = (
+    "is_",
+    "has_",
+    "check",
+    "log",
+    "assert",
+    "supports",
+    "can_",
+    "use_",
+    "should_",
+    "get_config",
+    "warn",
+    "info",
+    "debug",
+    "print",
+    "validate",
+)
 
 
 def evaluate_call(m: Interpreter, node: ast.Call, env: Env) -> Value:
@@ -65,7 +90,12 @@ def _super(m: Interpreter, node: ast.Call, env: Env) -> Value:
     frame_env: Env | None = env
     while frame_env is not None and (frame_env.function is None or frame_env.function.owner is None):
         frame_env = frame_env.parent
-    if frame_env is None or frame_env.receiver is None or frame_env.function is None or frame_env.function.owner is None:
+    if (
+        frame_env is None
+        or frame_env.receiver is None
+        or frame_env.function is None
+        or frame_env.function.owner is None
+    ):
         return Unknown("super()")
     return SuperValue(frame_env.receiver, frame_env.function.owner)
 
@@ -111,7 +141,11 @@ def _bound(m: Interpreter, callee: BoundMethod, args: list[Value], keywords: dic
     receiver = callee.receiver
     if isinstance(receiver, Unknown):
         if receiver.label == "super()":
-            return NOTHING if callee.name in ("__init__", *POST_LOAD, "load_weights", "__setattr__") else Unknown(f"super().{callee.name}()")
+            return (
+                NOTHING
+                if callee.name in ("__init__", *POST_LOAD, "load_weights", "__setattr__")
+                else Unknown(f"super().{callee.name}()")
+            )
         tensor = attributes.as_tensor(m, receiver) if _called_as_tensor(receiver, callee.name, args) else None
         if tensor is not None:
             return tensors.method(m, tensor, callee.name, args, keywords, node)
@@ -126,9 +160,18 @@ def _bound(m: Interpreter, callee: BoundMethod, args: list[Value], keywords: dic
 def _called_as_tensor(receiver: Unknown, name: str, args: list[Value]) -> bool:
     if receiver.tensor is not None:
         return True
-    if name in ("split", "index", "format", "count") and args and isinstance(args[0], Const) and isinstance(args[0].value, str):
+    if (
+        name in ("split", "index", "format", "count")
+        and args
+        and isinstance(args[0], Const)
+        and isinstance(args[0].value, str)
+    ):
         return False
-    return name in tensors.AMBIGUOUS and receiver.home is not None and name not in ("size", "log", "type", "add", "register_hook", "names", "mode", "dim", "alias", "real")
+    return (
+        name in tensors.AMBIGUOUS
+        and receiver.home is not None
+        and name not in ("size", "log", "type", "add", "register_hook", "names", "mode", "dim", "alias", "real")
+    )
 
 
 # ---- entering
@@ -152,7 +195,14 @@ def enter(m: Interpreter, function: Function, args: list[Value], keywords: dict[
     env = Env(info.module, info, function.env)
     env.receiver = function.receiver
     transparent = info.name in _TRANSPARENT
-    frame = Frame(info, env, node if not m.frames else info.node, transparent, classify(info) if transparent else None, frozenset(keywords))
+    frame = Frame(
+        info,
+        env,
+        node if not m.frames else info.node,
+        transparent,
+        classify(info) if transparent else None,
+        frozenset(keywords),
+    )
     _bind_parameters(m, info, env, args, keywords, frame)
     m.frames.append(frame)
     rank, m.oracle.rank = m.oracle.rank, len(m.frames) + (0 if info.binds else FAR)
@@ -165,7 +215,12 @@ def enter(m: Interpreter, function: Function, args: list[Value], keywords: dict[
     finally:
         m.frames.pop()
         m.oracle.rank = rank
-    if isinstance(value, Unknown) and value.tensor is None and not isinstance(info.node, ast.Lambda) and info.node.returns is not None:
+    if (
+        isinstance(value, Unknown)
+        and value.tensor is None
+        and not isinstance(info.node, ast.Lambda)
+        and info.node.returns is not None
+    ):
         value = _by_annotation(m, info, value, args, keywords)
     if cache is not None:
         m.cached[cache] = value
@@ -174,12 +229,23 @@ def enter(m: Interpreter, function: Function, args: list[Value], keywords: dict[
     return value
 
 
-def _pure_key(m: Interpreter, function: Function, info: FunctionInfo, args: list[Value], keywords: dict[str, Value]) -> Hashable | None:
+def _pure_key(
+    m: Interpreter, function: Function, info: FunctionInfo, args: list[Value], keywords: dict[str, Value]
+) -> Hashable | None:
     """A key under which the result holds for every execution: only constants go in, and nothing is bound inside."""
-    if info.binds or function.env is not None or info.globals or not all(isinstance(v, Const) for v in (*args, *keywords.values())):
+    if (
+        info.binds
+        or function.env is not None
+        or info.globals
+        or not all(isinstance(v, Const) for v in (*args, *keywords.values()))
+    ):
         return None
     try:
-        key = (id(info.node), tuple(repr(_constant_of(a)) for a in args), tuple(sorted((k, repr(_constant_of(v))) for k, v in keywords.items())))
+        key = (
+            id(info.node),
+            tuple(repr(_constant_of(a)) for a in args),
+            tuple(sorted((k, repr(_constant_of(v))) for k, v in keywords.items())),
+        )
         hash(key)
     except TypeError:
         return None
@@ -191,7 +257,9 @@ def _constant_of(value: Value) -> object:
 
 
 def _is_constant(value: Value) -> bool:
-    return isinstance(value, Const) or (isinstance(value, ListValue) and value.closed and all(_is_constant(item) for item in value.items))
+    return isinstance(value, Const) or (
+        isinstance(value, ListValue) and value.closed and all(_is_constant(item) for item in value.items)
+    )
 
 
 def copied_constant(value: Value) -> Value:
@@ -199,7 +267,9 @@ def copied_constant(value: Value) -> Value:
     return ListValue([copied_constant(item) for item in value.items]) if isinstance(value, ListValue) else value
 
 
-def _skips(m: Interpreter, function: Function, info: FunctionInfo, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value | None:
+def _skips(
+    m: Interpreter, function: Function, info: FunctionInfo, args: list[Value], keywords: dict[str, Value], node: ast.AST
+) -> Value | None:
     receiver = function.receiver
     if len(m.frames) >= MAX_DEPTH or sum(1 for f in m.frames if f.info is info) > 1:
         m.hit_depth = True
@@ -209,20 +279,28 @@ def _skips(m: Interpreter, function: Function, info: FunctionInfo, args: list[Va
     if isinstance(info.node, ast.Lambda):
         return None
     if any(name in ("abstractmethod", "overload") for name in info.decorators) or _is_abstract(info):
-        return _by_annotation(m, info, Unknown(f"{info.qualified}({','.join(label_of(a) for a in args[1:])})"), args, keywords)
+        return _by_annotation(
+            m, info, Unknown(f"{info.qualified}({','.join(label_of(a) for a in args[1:])})"), args, keywords
+        )
     return None
 
 
 def _is_abstract(info: FunctionInfo) -> bool:
     """Nothing but a ``raise``: a subclass, or a library that was not imported, does the work."""
-    body = [n for n in getattr(info.node, "body", []) if not (isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant))]
+    body = [
+        n for n in getattr(info.node, "body", []) if not (isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant))
+    ]
     return len(body) == 1 and isinstance(body[0], ast.Raise)
 
 
 def _cache_key(info: FunctionInfo, args: list[Value], keywords: dict[str, Value]) -> Hashable | None:
     if not info.is_cached:
         return None
-    return (id(info.node), tuple(_identity(a) for a in args), tuple(sorted((k, _identity(v)) for k, v in keywords.items())))
+    return (
+        id(info.node),
+        tuple(_identity(a) for a in args),
+        tuple(sorted((k, _identity(v)) for k, v in keywords.items())),
+    )
 
 
 def _identity(value: Value) -> str:
@@ -246,7 +324,9 @@ def _run(m: Interpreter, info: FunctionInfo, env: Env) -> Value:
     return value
 
 
-def _bind_parameters(m: Interpreter, info: FunctionInfo, env: Env, args: list[Value], keywords: dict[str, Value], frame: Frame) -> None:
+def _bind_parameters(
+    m: Interpreter, info: FunctionInfo, env: Env, args: list[Value], keywords: dict[str, Value], frame: Frame
+) -> None:
     spec = info.node.args
     names = [a.arg for a in spec.posonlyargs + spec.args]
     for name, value in zip(names, args, strict=False):
@@ -266,11 +346,13 @@ def _bind_parameters(m: Interpreter, info: FunctionInfo, env: Env, args: list[Va
         if argument.arg in left:
             env.variables[argument.arg] = left.pop(argument.arg)
         else:
-            env.variables[argument.arg] = _default(m, default, info) if default is not None else Unknown(f"argument {argument.arg}")
+            env.variables[argument.arg] = (
+                _default(m, default, info) if default is not None else Unknown(f"argument {argument.arg}")
+            )
     for name in names:
         left.pop(name, None)
     if spec.vararg is not None:
-        env.variables[spec.vararg.arg] = ListValue(args[len(names):])
+        env.variables[spec.vararg.arg] = ListValue(args[len(names) :])
     if spec.kwarg is not None:
         env.variables[spec.kwarg.arg] = DictValue({name: value for name, value in left.items()})
     elif left and frame.transparent and m.frames:
@@ -286,7 +368,9 @@ def _default(m: Interpreter, node: ast.expr, info: FunctionInfo) -> Value:
     return evaluate(m, node, Env(info.module))
 
 
-def _by_annotation(m: Interpreter, info: FunctionInfo, value: Unknown, args: list[Value], keywords: dict[str, Value]) -> Value:
+def _by_annotation(
+    m: Interpreter, info: FunctionInfo, value: Unknown, args: list[Value], keywords: dict[str, Value]
+) -> Value:
     """What a function that could not be followed to its end returns, by its annotation."""
     returns = info.node.returns if not isinstance(info.node, ast.Lambda) else None
     if returns is None:
@@ -296,7 +380,9 @@ def _by_annotation(m: Interpreter, info: FunctionInfo, value: Unknown, args: lis
     if text in ("torch.Tensor", "Tensor"):
         return m.fresh(info.qualified, every)
     if text.startswith(("tuple[torch.Tensor", "Tuple[torch.Tensor", "tuple[Tensor")):
-        return ListValue([m.fresh(f"{info.qualified}{i}", every) for i in range(text.count("Tensor"))], closed="..." not in text)
+        return ListValue(
+            [m.fresh(f"{info.qualified}{i}", every) for i in range(text.count("Tensor"))], closed="..." not in text
+        )
     found = initial.annotated(m, returns, info.module, value.label, info.node)
     if isinstance(found, Tensor):
         return m.fresh(info.qualified, every)
@@ -332,7 +418,9 @@ def instantiate(m: Interpreter, info: ClassInfo, args: list[Value], keywords: di
     return obj
 
 
-def _dataclass_fields(m: Interpreter, info: ClassInfo, obj: Obj, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> None:
+def _dataclass_fields(
+    m: Interpreter, info: ClassInfo, obj: Obj, args: list[Value], keywords: dict[str, Value], node: ast.AST
+) -> None:
     names = [name for cls in reversed(m.index.mro(info)) for name in cls.annotations]
     for name, value in [*zip(names, args, strict=False), *keywords.items()]:
         attributes.write(m, obj, name, value)
@@ -361,7 +449,11 @@ def summarise(m: Interpreter, label: str, args: list[Value], keywords: dict[str,
     """
     every = [*args, *keywords.values()]
     name = label.rpartition(".")[2]
-    given = [t for v in every if (t := attributes.maybe_tensor(v)) is not None or (isinstance(v, ListValue) and _holds_tensor(v))]
+    given = [
+        t
+        for v in every
+        if (t := attributes.maybe_tensor(v)) is not None or (isinstance(v, ListValue) and _holds_tensor(v))
+    ]
     m.unresolved[label] = m.unresolved.get(label, 0) + 1
     inner = ",".join(label_of(a) for a in every)
     if not given or name.lstrip("_").startswith(_NO_EFFECT):
@@ -379,5 +471,3 @@ def summarise(m: Interpreter, label: str, args: list[Value], keywords: dict[str,
 
 def _holds_tensor(value: ListValue) -> bool:
     return any(attributes.maybe_tensor(item) is not None for item in value.items)
-
-

@@ -71,18 +71,33 @@ def walk(m: Interpreter, roots: list[tuple[str, Value]]) -> list[Captured]:
         if isinstance(value, Tensor):
             holder = edges[-1].holder
             registered = isinstance(holder, Obj) and holder.is_module and edges[-1].key in holder.registered
-            found.append(Captured(edges, value, value.storage, m.term(value), value.storage.epochs, value.shape, value.dtype, value.strided, registered))
+            found.append(
+                Captured(
+                    edges,
+                    value,
+                    value.storage,
+                    m.term(value),
+                    value.storage.epochs,
+                    value.shape,
+                    value.dtype,
+                    value.strided,
+                    registered,
+                )
+            )
             continue
         if id(value) in seen or len(edges) > 8:
             continue
         seen.add(id(value))
-        queue.extend((( *edges, edge), inner) for edge, inner in _children(value))
+        queue.extend(((*edges, edge), inner) for edge, inner in _children(value))
     return found
 
 
 def _children(value: Value) -> list[tuple[Edge, Value]]:
     if isinstance(value, Obj):
-        return [(Edge(value, name, f".{name}" if not name.startswith("[") else name), v) for name, v in value.attributes.items()]
+        return [
+            (Edge(value, name, f".{name}" if not name.startswith("[") else name), v)
+            for name, v in value.attributes.items()
+        ]
     if isinstance(value, ListValue):
         return [(Edge(value, i, f"[{i}]"), v) for i, v in enumerate(value.items)]
     if isinstance(value, DictValue):
@@ -102,7 +117,11 @@ def _children(value: Value) -> list[tuple[Edge, Value]]:
 def _closure(env: Env | None) -> list[tuple[Edge, Value]]:
     found: list[tuple[Edge, Value]] = []
     while env is not None:
-        found.extend((Edge(env, name, f".<closure {name}>"), v) for name, v in env.variables.items() if not isinstance(v, ClassValue | ModuleValue | Scalar))
+        found.extend(
+            (Edge(env, name, f".<closure {name}>"), v)
+            for name, v in env.variables.items()
+            if not isinstance(v, ClassValue | ModuleValue | Scalar)
+        )
         env = env.parent
     return found
 

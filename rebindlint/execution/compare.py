@@ -61,7 +61,9 @@ def _is_visible(cell: Captured, hook: Hook, readers: Readers) -> bool:
     """Run-time code reads every attribute on the way to the cell. Roots and slots are read with their holder."""
     home = hook.function.module.shown
     return all(
-        readers.is_visible(edge.key, home) for edge in cell.edges[1:] if isinstance(edge.key, str) and isinstance(edge.holder, Obj) and edge.text.startswith(".")
+        readers.is_visible(edge.key, home)
+        for edge in cell.edges[1:]
+        if isinstance(edge.key, str) and isinstance(edge.holder, Obj) and edge.text.startswith(".")
     )
 
 
@@ -117,7 +119,9 @@ def _holder_rebuilt(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured
     if site is None:
         return None
     rebuilt = cell.edges[position + 1].holder
-    if isinstance(rebuilt, ListValue | DictValue) and all(isinstance(e.holder, ListValue | DictValue) for e in cell.edges[position + 1 :]):
+    if isinstance(rebuilt, ListValue | DictValue) and all(
+        isinstance(e.holder, ListValue | DictValue) for e in cell.edges[position + 1 :]
+    ):
         binding = Binding.SLOT if site.binding is Binding.SLOT else Binding.ATTRIBUTE
         return _make(m, outcome, hook, cell, site, Hazard.ADDRESS, binding, None, upto=position)
     return _make(m, outcome, hook, cell, site, Hazard.LIFETIME, Binding.HOLDER, None, upto=position)
@@ -132,14 +136,34 @@ def _stale(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebi
     if site is None:
         return None
     old = site.old
-    lost = isinstance(old, Tensor) and old.storage.number in cell.storage.sources and old.storage.number != cell.storage.number
-    upto = next((i for i, e in enumerate(cell.edges) if isinstance(e.holder, ListValue | DictValue)), len(cell.edges)) - 1
-    return _make(m, outcome, hook, cell, site, Hazard.FRESHNESS, Binding.NONE, cell.tensor, lost=lost, guard=_guard(m, outcome), upto=upto)
+    lost = (
+        isinstance(old, Tensor)
+        and old.storage.number in cell.storage.sources
+        and old.storage.number != cell.storage.number
+    )
+    upto = (
+        next((i for i, e in enumerate(cell.edges) if isinstance(e.holder, ListValue | DictValue)), len(cell.edges)) - 1
+    )
+    return _make(
+        m,
+        outcome,
+        hook,
+        cell,
+        site,
+        Hazard.FRESHNESS,
+        Binding.NONE,
+        cell.tensor,
+        lost=lost,
+        guard=_guard(m, outcome),
+        upto=upto,
+    )
 
 
 def _guard(m: Interpreter, outcome: Outcome) -> tuple[ast.AST, Module] | None:
     """The first condition that went another way in the second run."""
-    for (place, first, node, module), (other, second, _, _) in zip(outcome.first_conditions or [], m.conditions, strict=False):
+    for (place, first, node, module), (other, second, _, _) in zip(
+        outcome.first_conditions or [], m.conditions, strict=False
+    ):
         if place != other:
             return None
         if first != second and id(node) not in m.inside_helpers:
@@ -154,34 +178,69 @@ def _describe(outcome: Outcome, cell: Captured, upto: int | None = None) -> Cell
     holder = edges[-1].holder
     owner = holder.cls.qualified if isinstance(holder, Obj) and holder.cls is not None else ""
     name = str(edges[-1].key)
-    return Cell(path, name, owner, isinstance(holder, Obj) and holder.is_module, cell.registered if upto is None else False)
+    return Cell(
+        path, name, owner, isinstance(holder, Obj) and holder.is_module, cell.registered if upto is None else False
+    )
 
 
-def _make(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured, site: Site, hazard: Hazard, binding: Binding, now: Tensor | None, *,
-          upto: int | None = None, lost: bool = False, again: bool = False, guard: tuple[ast.AST, Module] | None = None) -> Rebinding:
+def _make(
+    m: Interpreter,
+    outcome: Outcome,
+    hook: Hook,
+    cell: Captured,
+    site: Site,
+    hazard: Hazard,
+    binding: Binding,
+    now: Tensor | None,
+    *,
+    upto: int | None = None,
+    lost: bool = False,
+    again: bool = False,
+    guard: tuple[ast.AST, Module] | None = None,
+) -> Rebinding:
     described = _describe(outcome, cell, upto)
     place, chain = place_of(site.module, site.statement), tuple(Frame(f, row, text) for f, row, text in site.chain)
     if guard is not None and not lost:
         place = place_of(guard[1], guard[0])
-        chain = (*chain, Frame(site.module.shown, getattr(site.statement, "lineno", 0), f"binds `{described.path}` in the first run only"))
+        chain = (
+            *chain,
+            Frame(
+                site.module.shown,
+                getattr(site.statement, "lineno", 0),
+                f"binds `{described.path}` in the first run only",
+            ),
+        )
     holder = cell.edges[upto].holder if upto is not None else cell.last.holder
     old = site.old if isinstance(site.old, Tensor) else None
     dialect = site.helper
     first = (outcome.first_sites or {}).get((id(cell.last.holder), cell.last.key))
     same_expression = now is not None and (m.term(now) == cell.content)
     return Rebinding(
-        hazard=hazard, binding=binding, cell=described, hook=hook.name, hook_place=place_of(hook.function.module, hook.function.node),
-        statement=place, value=_origin(now, m), protocols=frozenset({outcome.protocol}),
-        chain=chain, function=site.function, module=site.module.name,
+        hazard=hazard,
+        binding=binding,
+        cell=described,
+        hook=hook.name,
+        hook_place=place_of(hook.function.module, hook.function.node),
+        statement=place,
+        value=_origin(now, m),
+        protocols=frozenset({outcome.protocol}),
+        chain=chain,
+        function=site.function,
+        module=site.module.name,
         value_is_parameter=isinstance(site.value, Tensor) and site.value.is_parameter,
-        weight_dependent=bool(cell.epochs), prefer_copy_passed=site.prefer_copy, source_lost=lost, retransformed=again, certain=_is_certain(m, site, holder, described.name),
+        weight_dependent=bool(cell.epochs),
+        prefer_copy_passed=site.prefer_copy,
+        source_lost=lost,
+        retransformed=again,
+        certain=_is_certain(m, site, holder, described.name),
         guarded=place_of(guard[1], guard[0]) if guard is not None else None,
         receiver_is_module=isinstance(holder, Obj) and holder.is_module,
         existed_before=isinstance(holder, Obj) and described.name in holder.initial,
         may_alias=_may_alias(site, old, cell) or (first is not None and _may_alias(first, _old(first), None)),
         changes_strides=_changes_strides(site, old) or (first is not None and _changes_strides(first, _old(first))),
         same_layout=same_expression and now is not None and now.dtype == cell.dtype,
-        zeroed=cell.storage.zeroed, helper=dialect,
+        zeroed=cell.storage.zeroed,
+        helper=dialect,
     )
 
 
@@ -212,7 +271,9 @@ def _may_alias(site: Site, old: Tensor | None, cell: Captured | None) -> bool:
 
 def _changes_strides(site: Site, old: Tensor | None) -> bool:
     value = site.value
-    return isinstance(value, Tensor) and value.strided and not (old is not None and old.strided and old.path == value.path)
+    return (
+        isinstance(value, Tensor) and value.strided and not (old is not None and old.strided and old.path == value.path)
+    )
 
 
 def _origin(now: Tensor | None, m: Interpreter) -> Origin:
@@ -223,17 +284,29 @@ def _origin(now: Tensor | None, m: Interpreter) -> Origin:
     return Origin.FRESH if now.storage.born == m.run else Origin.VIEW
 
 
-def _local_fact(m: Interpreter, outcome: Outcome, hook: Hook, site: Site, *, overlapping: bool = False, unsupported: bool = False) -> Rebinding:
+def _local_fact(
+    m: Interpreter, outcome: Outcome, hook: Hook, site: Site, *, overlapping: bool = False, unsupported: bool = False
+) -> Rebinding:
     """A fact about one statement, whatever becomes of its cell."""
     target = site.old if isinstance(site.old, Tensor) else None
     path = target.home if target is not None and target.home else _target_text(site.statement)
     return Rebinding(
-        hazard=Hazard.FRESHNESS, binding=Binding.COPY if overlapping else Binding.REPLACE,
-        cell=Cell(path, path.rsplit(".", 1)[-1]), hook=hook.name, hook_place=place_of(hook.function.module, hook.function.node),
-        statement=place_of(site.module, site.statement), value=Origin.VIEW if overlapping else Origin.UNKNOWN,
-        protocols=frozenset({outcome.protocol}), chain=tuple(Frame(f, row, text) for f, row, text in site.chain),
-        function=site.function, module=site.module.name, overlapping=overlapping, prefer_copy_unsupported=unsupported,
-        prefer_copy_passed=unsupported, may_alias=overlapping, helper=site.helper,
+        hazard=Hazard.FRESHNESS,
+        binding=Binding.COPY if overlapping else Binding.REPLACE,
+        cell=Cell(path, path.rsplit(".", 1)[-1]),
+        hook=hook.name,
+        hook_place=place_of(hook.function.module, hook.function.node),
+        statement=place_of(site.module, site.statement),
+        value=Origin.VIEW if overlapping else Origin.UNKNOWN,
+        protocols=frozenset({outcome.protocol}),
+        chain=tuple(Frame(f, row, text) for f, row, text in site.chain),
+        function=site.function,
+        module=site.module.name,
+        overlapping=overlapping,
+        prefer_copy_unsupported=unsupported,
+        prefer_copy_passed=unsupported,
+        may_alias=overlapping,
+        helper=site.helper,
     )
 
 
@@ -246,5 +319,3 @@ def _target_text(statement: ast.AST) -> str:
             if isinstance(node.func, ast.Attribute):
                 return ast.unparse(node.func.value)
     return ""
-
-

@@ -30,7 +30,10 @@ from rebindlint.execution.values import (
 )
 
 _ORDERINGS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
 }
 __all__ = ["assume", "compare", "is_true", "truth"]
 
@@ -63,10 +66,14 @@ def assume(m: Interpreter, test: ast.expr, env: Env, wanted: bool) -> bool:
         if isinstance(test.op, ast.And) == wanted:
             return wanted if all(assume(m, value, env, wanted) == wanted for value in test.values) else not wanted
         return any(assume(m, value, env, wanted) == wanted for value in test.values) == wanted
-    negative = isinstance(test, ast.Compare) and len(test.ops) == 1 and (
-        isinstance(test.ops[0], ast.NotEq | ast.NotIn)
-        or (isinstance(test.ops[0], ast.Is) and _is_none_node(test.comparators[0]))
-        or (isinstance(test.ops[0], ast.IsNot) and not _is_none_node(test.comparators[0]))
+    negative = (
+        isinstance(test, ast.Compare)
+        and len(test.ops) == 1
+        and (
+            isinstance(test.ops[0], ast.NotEq | ast.NotIn)
+            or (isinstance(test.ops[0], ast.Is) and _is_none_node(test.comparators[0]))
+            or (isinstance(test.ops[0], ast.IsNot) and not _is_none_node(test.comparators[0]))
+        )
     )
     before = len(m.oracle.asked)
     default, m.oracle.default = m.oracle.default, int(wanted != negative)
@@ -149,7 +156,9 @@ def _equal(m: Interpreter, left: Value, right: Value, node: ast.AST) -> bool:
     if attributes.maybe_tensor(left) is not None or attributes.maybe_tensor(right) is not None:
         return bool(m.ask("?", node))
     if isinstance(left, ListValue) and isinstance(right, ListValue) and left.closed and right.closed:
-        return len(left.items) == len(right.items) and all(_equal(m, a, b, node) for a, b in zip(left.items, right.items, strict=True))
+        return len(left.items) == len(right.items) and all(
+            _equal(m, a, b, node) for a, b in zip(left.items, right.items, strict=True)
+        )
     a, b = label_of(left), label_of(right)
     if a == b and is_stable(a):
         return True
@@ -203,5 +212,3 @@ def _contained(m: Interpreter, left: Value, right: Value, node: ast.AST) -> bool
         except TypeError:
             return False
     return bool(m.ask(f"{label_of(left)} in {label_of(right)}", node))
-
-

@@ -29,9 +29,18 @@ from rebindlint.execution.values import (
 __all__ = ["bind", "evaluate", "items_of", "key_of"]
 
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod, ast.Pow: operator.pow, ast.LShift: operator.lshift, ast.RShift: operator.rshift, ast.BitOr: operator.or_,
-    ast.BitAnd: operator.and_, ast.BitXor: operator.xor,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitOr: operator.or_,
+    ast.BitAnd: operator.and_,
+    ast.BitXor: operator.xor,
 }
 _MAX_ITEMS = 16
 
@@ -76,7 +85,11 @@ def subscript(m: Interpreter, holder: Value, index: Value | None, node: ast.Subs
     if tensor is not None:
         return tensors.element(m, tensor, index if index is not None else Unknown(ast.unparse(node.slice)))
     if isinstance(holder, ListValue):
-        if isinstance(index, Const) and isinstance(index.value, int) and -len(holder.items) <= index.value < len(holder.items):
+        if (
+            isinstance(index, Const)
+            and isinstance(index.value, int)
+            and -len(holder.items) <= index.value < len(holder.items)
+        ):
             return holder.items[index.value]
         if isinstance(node.slice, ast.Slice):
             return _slice(holder, node.slice)
@@ -91,7 +104,12 @@ def subscript(m: Interpreter, holder: Value, index: Value | None, node: ast.Subs
                 holder.items.setdefault(key, value)
             return value
         return Unknown("item")
-    if isinstance(holder, Const) and isinstance(holder.value, str | tuple) and isinstance(index, Const) and isinstance(index.value, int):
+    if (
+        isinstance(holder, Const)
+        and isinstance(holder.value, str | tuple)
+        and isinstance(index, Const)
+        and isinstance(index.value, int)
+    ):
         try:
             return Const(holder.value[index.value])
         except IndexError:
@@ -102,9 +120,14 @@ def subscript(m: Interpreter, holder: Value, index: Value | None, node: ast.Subs
 
 
 def _slice(holder: ListValue, node: ast.Slice) -> ListValue:
-    bounds = [b.value if isinstance(b, ast.Constant) and isinstance(b.value, int) else None for b in (node.lower, node.upper, node.step)]
+    bounds = [
+        b.value if isinstance(b, ast.Constant) and isinstance(b.value, int) else None
+        for b in (node.lower, node.upper, node.step)
+    ]
     known = all(b is None or isinstance(b, ast.Constant) for b in (node.lower, node.upper, node.step))
-    return ListValue(holder.items[bounds[0] : bounds[1] : bounds[2]] if known else list(holder.items), holder.closed and known)
+    return ListValue(
+        holder.items[bounds[0] : bounds[1] : bounds[2]] if known else list(holder.items), holder.closed and known
+    )
 
 
 def key_of(index: Value | None) -> object:
@@ -184,7 +207,13 @@ def _unary(m: Interpreter, node: ast.UnaryOp, env: Env) -> Value:
     if tensor is not None:
         return m.fresh(type(node.op).__name__, [tensor], dtype=tensor.dtype, shape=tensor.shape)
     if isinstance(value, Const) and isinstance(value.value, int | float):
-        return Const(-value.value if isinstance(node.op, ast.USub) else value.value if isinstance(node.op, ast.UAdd) else ~int(value.value))
+        return Const(
+            -value.value
+            if isinstance(node.op, ast.USub)
+            else value.value
+            if isinstance(node.op, ast.UAdd)
+            else ~int(value.value)
+        )
     return Unknown(f"{type(node.op).__name__}({label_of(value)})")
 
 
@@ -223,25 +252,36 @@ def _format(m: Interpreter, node: ast.JoinedStr, env: Env) -> Value:
             continue
         assert isinstance(part, ast.FormattedValue)
         value = evaluate(m, part.value, env)
-        text += str(value.value) if isinstance(value, Const) and isinstance(value.value, str | int) else f"{{{label_of(value)}}}"
+        text += (
+            str(value.value)
+            if isinstance(value, Const) and isinstance(value.value, str | int)
+            else f"{{{label_of(value)}}}"
+        )
     return Const(text)
 
 
 def _compare(m: Interpreter, node: ast.Compare, env: Env) -> Value:
-    return Const(conditions.truth(m, node, env)) if not _is_elementwise(m, node, env) else m.fresh("compare", [], dtype="torch.bool")
+    return (
+        Const(conditions.truth(m, node, env))
+        if not _is_elementwise(m, node, env)
+        else m.fresh("compare", [], dtype="torch.bool")
+    )
 
 
 def _is_elementwise(m: Interpreter, node: ast.Compare, env: Env) -> bool:
     """Only plain names are looked at: evaluating the operands here would evaluate them twice."""
     return (
-        isinstance(node.left, ast.Name) and isinstance(env.find(node.left.id), Tensor)
+        isinstance(node.left, ast.Name)
+        and isinstance(env.find(node.left.id), Tensor)
         and not isinstance(node.ops[0], ast.Is | ast.IsNot | ast.In | ast.NotIn)
     )
 
 
 def _comprehension(m: Interpreter, node: ast.ListComp | ast.GeneratorExp | ast.SetComp, env: Env) -> Value:
     items: list[Value] = []
-    closed = _generate(m, node.generators, Env(env.module, env.function, env), lambda e: items.append(evaluate(m, node.elt, e)))
+    closed = _generate(
+        m, node.generators, Env(env.module, env.function, env), lambda e: items.append(evaluate(m, node.elt, e))
+    )
     return ListValue(items, closed)
 
 
@@ -364,7 +404,9 @@ def bind_slot(m: Interpreter, holder: Value, index: Value | None, value: Value) 
     if tensor is None and isinstance(holder, Unknown) and index is None:
         tensor = attributes.as_tensor(m, holder)
     if tensor is not None:
-        part = tensors.element(m, tensor, index) if isinstance(index, Value) and not isinstance(index, Tensor) else tensor
+        part = (
+            tensors.element(m, tensor, index) if isinstance(index, Value) and not isinstance(index, Tensor) else tensor
+        )
         m.write(part, m.term(value), m.epochs([value]), m.sources([value]), whole=False)
         return
     if isinstance(holder, DictValue):
@@ -390,9 +432,29 @@ def bind_slot(m: Interpreter, holder: Value, index: Value | None, value: Value) 
 
 
 _HANDLERS: dict[type[ast.expr], Callable[[Interpreter, Any, Env], Value]] = {
-    ast.Constant: _constant, ast.Name: _name, ast.Attribute: _attribute, ast.Subscript: _subscript, ast.Tuple: _sequence, ast.List: _sequence,
-    ast.Set: _sequence, ast.Dict: _dict, ast.Lambda: _lambda, ast.IfExp: _conditional, ast.NamedExpr: _walrus, ast.BoolOp: _boolean,
-    ast.UnaryOp: _unary, ast.BinOp: _binary, ast.JoinedStr: _format, ast.Compare: _compare, ast.ListComp: _comprehension,
-    ast.GeneratorExp: _comprehension, ast.SetComp: _comprehension, ast.DictComp: _dict_comprehension, ast.Await: _await, ast.Starred: _await,
-    ast.Yield: _yield, ast.YieldFrom: _yield_from, ast.Call: _call,
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.Attribute: _attribute,
+    ast.Subscript: _subscript,
+    ast.Tuple: _sequence,
+    ast.List: _sequence,
+    ast.Set: _sequence,
+    ast.Dict: _dict,
+    ast.Lambda: _lambda,
+    ast.IfExp: _conditional,
+    ast.NamedExpr: _walrus,
+    ast.BoolOp: _boolean,
+    ast.UnaryOp: _unary,
+    ast.BinOp: _binary,
+    ast.JoinedStr: _format,
+    ast.Compare: _compare,
+    ast.ListComp: _comprehension,
+    ast.GeneratorExp: _comprehension,
+    ast.SetComp: _comprehension,
+    ast.DictComp: _dict_comprehension,
+    ast.Await: _await,
+    ast.Starred: _await,
+    ast.Yield: _yield,
+    ast.YieldFrom: _yield_from,
+    ast.Call: _call,
 }

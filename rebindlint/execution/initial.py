@@ -29,14 +29,59 @@ from rebindlint.index.modules import Assigned, Module
 if TYPE_CHECKING:
     from rebindlint.index.tree import Resolved
 
-__all__ = ["MODULE_METHODS", "annotated", "attribute", "before_write", "class_value", "exists", "is_enumeration", "module_value"]
+__all__ = [
+    "MODULE_METHODS",
+    "annotated",
+    "attribute",
+    "before_write",
+    "class_value",
+    "exists",
+    "is_enumeration",
+    "module_value",
+]
 
-MODULE_METHODS = frozenset({
-    "register_parameter", "register_buffer", "register_module", "add_module", "named_parameters", "parameters", "named_buffers",
-    "buffers", "modules", "named_modules", "children", "named_children", "to", "cuda", "cpu", "half", "float", "apply", "get_parameter",
-    "get_submodule", "state_dict", "load_state_dict", "requires_grad_", "eval", "train", "type",
-})
-_NO_MODULE = ("quant_method", "quant_config", "config", "scheme", "kernel", "impl", "backend", "method", "experts_cls", "moe_kernel")
+MODULE_METHODS = frozenset(
+    {
+        "register_parameter",
+        "register_buffer",
+        "register_module",
+        "add_module",
+        "named_parameters",
+        "parameters",
+        "named_buffers",
+        "buffers",
+        "modules",
+        "named_modules",
+        "children",
+        "named_children",
+        "to",
+        "cuda",
+        "cpu",
+        "half",
+        "float",
+        "apply",
+        "get_parameter",
+        "get_submodule",
+        "state_dict",
+        "load_state_dict",
+        "requires_grad_",
+        "eval",
+        "train",
+        "type",
+    }
+)
+_NO_MODULE = (
+    "quant_method",
+    "quant_config",
+    "config",
+    "scheme",
+    "kernel",
+    "impl",
+    "backend",
+    "method",
+    "experts_cls",
+    "moe_kernel",
+)
 _TENSORS = ("Tensor", "Parameter", "Buffer", "FloatTensor", "LongTensor")
 _ENUMS = ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
 
@@ -124,7 +169,11 @@ def _evaluate(m: Interpreter, write: InitWrite, obj: Obj, label: str) -> Value:
     node = write.value
     module = write.function.module
     if node is None:
-        return annotated(m, write.annotation, module, label, None) if write.annotation is not None else Unknown(label, (obj, label.rsplit(".", 1)[1]))
+        return (
+            annotated(m, write.annotation, module, label, None)
+            if write.annotation is not None
+            else Unknown(label, (obj, label.rsplit(".", 1)[1]))
+        )
     value = _expression(m, node, write, obj, label)
     if isinstance(value, Unknown) and write.annotation is not None and value.label == label:
         return annotated(m, write.annotation, module, label, node)
@@ -160,7 +209,9 @@ def _name(m: Interpreter, name: str, write: InitWrite, obj: Obj, label: str) -> 
         if argument.arg == name:
             if argument.annotation is None:
                 return Unknown(label, (obj, label.rsplit(".", 1)[1]))
-            return annotated(m, argument.annotation, write.function.module, label, argument, optional=not write.conditional)
+            return annotated(
+                m, argument.annotation, write.function.module, label, argument, optional=not write.conditional
+            )
     local = _local(write.function, name)
     if local is not None:
         return _expression(m, local, InitWrite(local, None, write.conditional, write.function), obj, label)
@@ -210,7 +261,18 @@ def _call(m: Interpreter, node: ast.Call, module: Module, obj: Obj, label: str, 
     last = dotted.rpartition(".")[2]
     if last in ("Parameter", "Buffer"):
         return m.weight(label, is_parameter=True)
-    if dotted.startswith("torch.") and last in ("empty", "zeros", "ones", "full", "tensor", "arange", "empty_like", "zeros_like", "rand", "randn"):
+    if dotted.startswith("torch.") and last in (
+        "empty",
+        "zeros",
+        "ones",
+        "full",
+        "tensor",
+        "arange",
+        "empty_like",
+        "zeros_like",
+        "rand",
+        "randn",
+    ):
         tensor = m.fresh(f"init {label}", dtype=_dtype_keyword(node), zeroed=last.startswith("zeros"))
         tensor.storage.born = 0
         tensor.home = label
@@ -228,7 +290,9 @@ def _dtype_keyword(node: ast.Call) -> str:
 # ---- annotations
 
 
-def annotated(m: Interpreter, annotation: ast.expr, module: Module, label: str, node: ast.AST | None, *, optional: bool = True) -> Value:
+def annotated(
+    m: Interpreter, annotation: ast.expr, module: Module, label: str, node: ast.AST | None, *, optional: bool = True
+) -> Value:
     """A value of an annotated type: a tensor, an object bounded by its class, None where allowed, else unknown."""
     text = annotation
     if isinstance(text, ast.Constant) and isinstance(text.value, str):
@@ -264,7 +328,13 @@ def _union(node: ast.expr) -> list[ast.expr]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return _union(node.left) + _union(node.right)
     if isinstance(node, ast.Subscript):
-        head = node.value.attr if isinstance(node.value, ast.Attribute) else node.value.id if isinstance(node.value, ast.Name) else ""
+        head = (
+            node.value.attr
+            if isinstance(node.value, ast.Attribute)
+            else node.value.id
+            if isinstance(node.value, ast.Name)
+            else ""
+        )
         if head == "Optional":
             return [*_union(node.slice), ast.Constant(None)]
         if head == "Union" and isinstance(node.slice, ast.Tuple):
@@ -306,8 +376,12 @@ def before_write(m: Interpreter, obj: Obj, name: str) -> Value | None:
     """What a cell held before its first write in a hook, without asking anything: None when it may not have existed."""
     if obj.born or obj.cls is None:
         return m.named.get(f"{obj.label}.{name}")
-    writes = [w for w in _all_writes(m, obj.cls, name) if w.function.name in ("__init__", "__post_init__", "create_weights")]
-    tensorish = [w for w in writes if w.value is not None and not (isinstance(w.value, ast.Constant) and w.value.value is None)]
+    writes = [
+        w for w in _all_writes(m, obj.cls, name) if w.function.name in ("__init__", "__post_init__", "create_weights")
+    ]
+    tensorish = [
+        w for w in writes if w.value is not None and not (isinstance(w.value, ast.Constant) and w.value.value is None)
+    ]
     if tensorish:
         obj.initial[name] = ("", 0)
     return None
@@ -323,9 +397,15 @@ def is_enumeration(m: Interpreter, cls: ClassInfo) -> bool:
 def module_value(m: Interpreter, module: Module, assigned: Assigned, name: str) -> Value:
     """The value of a module-level assignment; only literals and plain calls of known functions are evaluated."""
     label = f"{module.name}.{name}"
-    if isinstance(assigned.value, ast.Constant) and re.search(rf"^[ \t]+global\b[^\n]*\b{re.escape(name)}\b", module.text, re.M):
+    if isinstance(assigned.value, ast.Constant) and re.search(
+        rf"^[ \t]+global\b[^\n]*\b{re.escape(name)}\b", module.text, re.M
+    ):
         # some function binds it before any hook runs
-        return annotated(m, assigned.annotation, module, label, None, optional=False) if assigned.annotation is not None else Unknown(label)
+        return (
+            annotated(m, assigned.annotation, module, label, None, optional=False)
+            if assigned.annotation is not None
+            else Unknown(label)
+        )
     return _literal(m, assigned.value, module, label)
 
 
@@ -364,8 +444,10 @@ def _literal(m: Interpreter, node: ast.expr, module: Module, label: str) -> Valu
         found = m.index.resolve_expression(module, node.func)
         if isinstance(found, ClassInfo) and not is_enumeration(m, found) and not m.index.is_parameter_class(found):
             return Obj(label, found, is_module=m.index.is_module(found))
-        if isinstance(node.func, ast.Name) and node.func.id in ("dict", "WeakKeyDictionary", "OrderedDict", "defaultdict") and not node.args:
+        if (
+            isinstance(node.func, ast.Name)
+            and node.func.id in ("dict", "WeakKeyDictionary", "OrderedDict", "defaultdict")
+            and not node.args
+        ):
             return DictValue({}, label)
     return Unknown(label)
-
-

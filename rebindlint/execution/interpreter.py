@@ -10,9 +10,9 @@ from rebindlint.execution.oracle import Oracle
 from rebindlint.execution.values import (
     FIRST,
     SECOND,
+    DictValue,
     Env,
     ListValue,
-    DictValue,
     Scalar,
     Storage,
     Tensor,
@@ -112,10 +112,14 @@ class Interpreter:
         self.unresolved: dict[str, int] = {}
         self.hit_depth = False
         self.covered: set[int] = set()
-        self.inside_helpers: set[int] = set()  # conditions of the tree's replace helpers, which guard nothing by themselves
+        self.inside_helpers: set[int] = (
+            set()
+        )  # conditions of the tree's replace helpers, which guard nothing by themselves
         self.passed_over: set[Hashable] = set()  # assertions that failed in the first run, which cannot have failed
         self.loaded: dict[tuple[int, int], int] = {}  # (content, path) -> term of what a loader wrote through a view
-        self.revived: set[tuple[int, str]] = set()  # attributes that were read in the first run although we saw them deleted
+        self.revived: set[tuple[int, str]] = (
+            set()
+        )  # attributes that were read in the first run although we saw them deleted
         self.tolerant = False  # a callee that raises in the first run gives something unknown
 
     # ---- steps and places
@@ -143,7 +147,13 @@ class Interpreter:
         blamed = frames[-1]
         return Site(
             Binding.REPLACE if helper is not None and binding is not Binding.RELEASE else binding,
-            blamed.info.module, blamed.statement, blamed.info.qualified, chain, self.run, value, old,
+            blamed.info.module,
+            blamed.statement,
+            blamed.info.qualified,
+            chain,
+            self.run,
+            value,
+            old,
             helper.helper if helper else None,
             helper is not None and "prefer_copy" in helper.helper_keywords,
         )
@@ -164,8 +174,15 @@ class Interpreter:
 
     # ---- tensors
 
-    def storage(self, content: int, epochs: int = 0, *, zeroed: bool = False, weight: str = "",
-                sources: frozenset[int] = frozenset()) -> Storage:
+    def storage(
+        self,
+        content: int,
+        epochs: int = 0,
+        *,
+        zeroed: bool = False,
+        weight: str = "",
+        sources: frozenset[int] = frozenset(),
+    ) -> Storage:
         self.storages += 1
         return Storage(self.storages, content, epochs, born=self.run, weight=weight, zeroed=zeroed, sources=sources)
 
@@ -208,8 +225,16 @@ class Interpreter:
                 found |= self.sources(value.items)
         return found
 
-    def fresh(self, operation: str, args: Iterable[Value] = (), *, dtype: str = "", zeroed: bool = False,
-              certain: bool = True, shape: int = 0) -> Tensor:
+    def fresh(
+        self,
+        operation: str,
+        args: Iterable[Value] = (),
+        *,
+        dtype: str = "",
+        zeroed: bool = False,
+        certain: bool = True,
+        shape: int = 0,
+    ) -> Tensor:
         """A newly allocated tensor computed by ``operation`` from ``args``."""
         args = list(args)
         content = self.terms.of(operation, *[self.term(a) for a in args])
@@ -227,7 +252,9 @@ class Interpreter:
         tensor.home = label
         return tensor
 
-    def write(self, target: Tensor, content: object, epochs: int, sources: frozenset[int] = frozenset(), *, whole: bool = True) -> None:
+    def write(
+        self, target: Tensor, content: object, epochs: int, sources: frozenset[int] = frozenset(), *, whole: bool = True
+    ) -> None:
         """``content`` is written into the memory of ``target``."""
         storage = target.storage
         if whole and not target.path:
@@ -272,7 +299,18 @@ class Interpreter:
             if parent is None:
                 return False
             path = parent[0]
-            reordered = reordered or parent[1] in ("transpose", "t", "permute", "swapaxes", "swapdims", "movedim", "moveaxis", "T", "mT", "H")
+            reordered = reordered or parent[1] in (
+                "transpose",
+                "t",
+                "permute",
+                "swapaxes",
+                "swapdims",
+                "movedim",
+                "moveaxis",
+                "T",
+                "mT",
+                "H",
+            )
         return reordered
 
     def copied(self, target: Tensor, source: Tensor, *, overlapping: bool = False) -> None:
@@ -286,4 +324,3 @@ class Interpreter:
 
     def global_value(self, module: Module, name: str) -> Value | None:
         return self.globals.get((module.name, name))
-

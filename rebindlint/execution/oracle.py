@@ -16,7 +16,12 @@ FAR = 100  # rank of questions asked where nothing is bound: their arms are take
 
 
 class Oracle:
-    def __init__(self, plan: dict[Hashable, int], default: int, avoid: frozenset[tuple[Hashable, int]] | set[tuple[Hashable, int]] = frozenset()) -> None:
+    def __init__(
+        self,
+        plan: dict[Hashable, int],
+        default: int,
+        avoid: frozenset[tuple[Hashable, int]] | set[tuple[Hashable, int]] = frozenset(),
+    ) -> None:
         self.plan = plan
         self.default = default
         self.answers: dict[Hashable, int] = {}
@@ -85,7 +90,10 @@ class Explorer:
         self.promising = False  # the plan handed out last leads to statements that no path has executed
         self.avoid: set[tuple[Hashable, int]] = set()
         self.exhausted = False
-        self._todo: list[tuple[int, int, dict[Hashable, int], int, frozenset[int]]] = [(-1, 0, {}, 0, frozenset()), (-1, 1, {}, 1, frozenset())]
+        self._todo: list[tuple[int, int, dict[Hashable, int], int, frozenset[int]]] = [
+            (-1, 0, {}, 0, frozenset()),
+            (-1, 1, {}, 1, frozenset()),
+        ]
         self.covered: set[int] = set()  # statements executed so far
         self._number = 2
         self._taken: set[tuple[Hashable, int]] = set()

@@ -18,7 +18,11 @@ def place_of(module: Module, node: ast.AST) -> Place:
     if header is not None:
         end_row, end_column = header
     lines = module.lines
-    return Place(module.shown, Position(row, _characters(lines, row, column)), Position(end_row, _characters(lines, end_row, end_column)))
+    return Place(
+        module.shown,
+        Position(row, _characters(lines, row, column)),
+        Position(end_row, _characters(lines, end_row, end_column)),
+    )
 
 
 def _header_end(node: ast.AST) -> tuple[int, int] | None:

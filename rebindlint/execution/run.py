@@ -39,7 +39,9 @@ class Executed:
     unresolved: dict[str, int] = field(default_factory=dict)
 
 
-def execute_hooks(index: Index, config: Config, *, jobs: int = 0, progress: Callable[[int, int], None] | None = None) -> Executed:
+def execute_hooks(
+    index: Index, config: Config, *, jobs: int = 0, progress: Callable[[int, int], None] | None = None
+) -> Executed:
     """Every hook of the index under the protocols that the configuration asks for. ``jobs`` 0: as many as there are cores."""
     hooks = find_hooks(index, config.hooks)
     protocols = (Protocol.DIRECT, Protocol.LAYERWISE)
@@ -59,7 +61,13 @@ def execute_hooks(index: Index, config: Config, *, jobs: int = 0, progress: Call
 _shared: tuple[Index, Sequence[Hook], tuple[Protocol, ...]] | None = None
 
 
-def _in_processes(index: Index, hooks: Sequence[Hook], protocols: tuple[Protocol, ...], jobs: int, progress: Callable[[int, int], None] | None) -> list[Executed]:
+def _in_processes(
+    index: Index,
+    hooks: Sequence[Hook],
+    protocols: tuple[Protocol, ...],
+    jobs: int,
+    progress: Callable[[int, int], None] | None,
+) -> list[Executed]:
     """Forked workers share the index that was built before; results come back in order."""
     global _shared
     _shared = (index, hooks, protocols)
@@ -118,7 +126,9 @@ class _Search:
         fruitless = 0
         for plan, default in explorer.plans():
             oracle = Oracle(plan, default, explorer.avoid)
-            outcome = execute_twice(self.index, self.hook, oracle, self.protocols[0], tolerant=self.tolerant, known=self.bound)
+            outcome = execute_twice(
+                self.index, self.hook, oracle, self.protocols[0], tolerant=self.tolerant, known=self.bound
+            )
             explorer.covered |= outcome.interpreter.covered
             if outcome.captured is None and not outcome.over_budget:
                 explorer.backtrack(oracle, default)
@@ -197,4 +207,6 @@ def _merge(results: list[Executed]) -> Executed:
         for name, count in result.unresolved.items():
             unresolved[name] = unresolved.get(name, 0) + count
     notes = tuple(note for result in results for note in result.notes)
-    return Executed(tuple(facts.values()), notes, sum(r.hooks for r in results), sum(r.executions for r in results), unresolved)
+    return Executed(
+        tuple(facts.values()), notes, sum(r.hooks for r in results), sum(r.executions for r in results), unresolved
+    )

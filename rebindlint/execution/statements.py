@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from rebindlint.execution import attributes, conditions
-from rebindlint.execution.expressions import bind, binary, evaluate, items_of, key_of
+from rebindlint.execution.expressions import binary, bind, evaluate, items_of, key_of
 from rebindlint.execution.interpreter import BreakLoop, ContinueLoop, Interpreter, Raised, Returned
-from rebindlint.execution.values import NOTHING, DELETED, Const, DictValue, Env, Function, ListValue, Value
 from rebindlint.execution.oracle import FAR
+from rebindlint.execution.values import DELETED, NOTHING, Const, DictValue, Env, Function, ListValue, Value
 from rebindlint.index.classes import FunctionInfo, binds
 from rebindlint.index.modules import imported_names
 
@@ -95,7 +95,9 @@ def _binding_statements(body: list[ast.stmt], info: FunctionInfo) -> frozenset[i
         return frozenset()
     known = _bindings.get(id(body))
     if known is None:
-        simple = [n for statement in body for n in ast.walk(statement) if isinstance(n, ast.stmt) and not hasattr(n, "body")]
+        simple = [
+            n for statement in body for n in ast.walk(statement) if isinstance(n, ast.stmt) and not hasattr(n, "body")
+        ]
         known = _bindings[id(body)] = frozenset(id(n) for n in simple if _counts(n, info.handed_through))
     return known
 
@@ -113,7 +115,9 @@ def _raises(body: list[ast.stmt]) -> bool:
 
 
 def _is_type_checking(test: ast.expr) -> bool:
-    return (isinstance(test, ast.Name) and test.id == "TYPE_CHECKING") or (isinstance(test, ast.Attribute) and test.attr == "TYPE_CHECKING")
+    return (isinstance(test, ast.Name) and test.id == "TYPE_CHECKING") or (
+        isinstance(test, ast.Attribute) and test.attr == "TYPE_CHECKING"
+    )
 
 
 def _for(m: Interpreter, node: ast.For | ast.AsyncFor, env: Env) -> None:
@@ -152,13 +156,22 @@ def _with(m: Interpreter, node: ast.With | ast.AsyncWith, env: Env) -> None:
     for item in node.items:
         value = evaluate(m, item.context_expr, env)
         if item.optional_vars is not None:
-            bind(m, item.optional_vars, value if not isinstance(value, ListValue) or not value.items else value.items[0], env)
+            bind(
+                m,
+                item.optional_vars,
+                value if not isinstance(value, ListValue) or not value.items else value.items[0],
+                env,
+            )
     execute(m, node.body, env)
 
 
 def _try(m: Interpreter, node: ast.Try | ast.TryStar, env: Env) -> None:
     try:
-        if node.handlers and _only_imports(node.body) and not m.ask(f"import {ast.unparse(node.body[0])[:60]}", node, default=1):
+        if (
+            node.handlers
+            and _only_imports(node.body)
+            and not m.ask(f"import {ast.unparse(node.body[0])[:60]}", node, default=1)
+        ):
             execute(m, node.handlers[0].body, env)
         else:
             _protected(m, node, env)
@@ -224,7 +237,9 @@ def _define_class(m: Interpreter, node: ast.ClassDef, env: Env) -> None:
 def _import(m: Interpreter, node: ast.Import | ast.ImportFrom, env: Env) -> None:
     for name, imported in imported_names(node, env.module.name, env.module.is_package):
         if name != "*":
-            env.variables[name] = attributes.resolved_value(m, m.index.imported(imported), env.module, imported.name or imported.module)
+            env.variables[name] = attributes.resolved_value(
+                m, m.index.imported(imported), env.module, imported.name or imported.module
+            )
 
 
 def _break(m: Interpreter, node: ast.Break, env: Env) -> None:
@@ -260,8 +275,28 @@ def _matches(m: Interpreter, subject: Value, pattern: ast.pattern, env: Env) -> 
 
 
 _HANDLERS: dict[type[ast.stmt], Callable[[Interpreter, Any, Env], None]] = {
-    ast.Expr: _expression, ast.Assign: _assign, ast.AnnAssign: _annotated, ast.AugAssign: _augmented, ast.If: _if, ast.For: _for,
-    ast.AsyncFor: _for, ast.While: _while, ast.Return: _return, ast.Raise: _raise, ast.With: _with, ast.AsyncWith: _with, ast.Try: _try,
-    ast.TryStar: _try, ast.Assert: _assert, ast.Delete: _delete, ast.FunctionDef: _define, ast.AsyncFunctionDef: _define,
-    ast.ClassDef: _define_class, ast.Import: _import, ast.ImportFrom: _import, ast.Break: _break, ast.Continue: _continue, ast.Match: _match,
+    ast.Expr: _expression,
+    ast.Assign: _assign,
+    ast.AnnAssign: _annotated,
+    ast.AugAssign: _augmented,
+    ast.If: _if,
+    ast.For: _for,
+    ast.AsyncFor: _for,
+    ast.While: _while,
+    ast.Return: _return,
+    ast.Raise: _raise,
+    ast.With: _with,
+    ast.AsyncWith: _with,
+    ast.Try: _try,
+    ast.TryStar: _try,
+    ast.Assert: _assert,
+    ast.Delete: _delete,
+    ast.FunctionDef: _define,
+    ast.AsyncFunctionDef: _define,
+    ast.ClassDef: _define_class,
+    ast.Import: _import,
+    ast.ImportFrom: _import,
+    ast.Break: _break,
+    ast.Continue: _continue,
+    ast.Match: _match,
 }

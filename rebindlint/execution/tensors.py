@@ -21,7 +21,18 @@ from rebindlint.execution.values import (
 )
 from rebindlint.model import Binding
 
-__all__ = ["AMBIGUOUS", "attribute", "cast", "copy_into", "dtype_label", "element", "function", "is_tensor_name", "method", "view"]
+__all__ = [
+    "AMBIGUOUS",
+    "attribute",
+    "cast",
+    "copy_into",
+    "dtype_label",
+    "element",
+    "function",
+    "is_tensor_name",
+    "method",
+    "view",
+]
 
 # attributes that decide between tensor and something else only when the thing is known to be a tensor
 AMBIGUOUS = table.AMBIGUOUS - {"dtype", "device", "shape", "T", "requires_grad"}
@@ -44,43 +55,65 @@ def attribute(m: Interpreter, tensor: Tensor, name: str, node: ast.AST) -> Value
     if name in ("T", "mT", "H", "mH"):
         return view(m, tensor, name, (), strided=True)
     if name in ("ndim", "nbytes", "itemsize"):
-        return Unknown(f"shape{tensor.shape}.dim" if name == "ndim" else f"dtype {tensor.dtype} shape{tensor.shape}.{name}")
+        return Unknown(
+            f"shape{tensor.shape}.dim" if name == "ndim" else f"dtype {tensor.dtype} shape{tensor.shape}.{name}"
+        )
     if name in table.HOST_ATTRIBUTES:
         return Unknown(f"tensor.{name}")
     if name == "__dict__":
         return ListValue([], closed=True)
     if table.is_tensor_name(name) or name.endswith("_"):
         return BoundMethod(tensor, name)
-    return BoundMethod(tensor, name) if tensor.certain and not tensor.home else Unknown(f"{tensor.home or 'tensor'}.{name}", None)
+    return (
+        BoundMethod(tensor, name)
+        if tensor.certain and not tensor.home
+        else Unknown(f"{tensor.home or 'tensor'}.{name}", None)
+    )
 
 
 # ---- views
 
 
-def view(m: Interpreter, tensor: Tensor, operation: str, args: Sequence[Value], *, strided: bool | None = None, dtype: str = "") -> Tensor:
+def view(
+    m: Interpreter,
+    tensor: Tensor,
+    operation: str,
+    args: Sequence[Value],
+    *,
+    strided: bool | None = None,
+    dtype: str = "",
+) -> Tensor:
     """A tensor over the same memory. That it can be viewed shows that it is one."""
     labels = tuple(m.term(a) for a in args)
     undone = m.undone(tensor.path, operation, labels)
     if undone is not None:
-        return Tensor(tensor.storage, tensor.dtype, m.terms.of("shape-of", tensor.shape, operation, labels), path=undone)
+        return Tensor(
+            tensor.storage, tensor.dtype, m.terms.of("shape-of", tensor.shape, operation, labels), path=undone
+        )
     path = m.path(tensor.path, operation, labels)
     shape = m.terms.of("shape-of", tensor.shape, operation, labels)
-    return Tensor(tensor.storage, dtype or tensor.dtype, shape, path=path,
-                  strided=tensor.strided if strided is None else strided)
+    return Tensor(
+        tensor.storage, dtype or tensor.dtype, shape, path=path, strided=tensor.strided if strided is None else strided
+    )
 
 
 def element(m: Interpreter, tensor: Tensor, index: Value | None) -> Tensor:
     """``tensor[index]``: a view, unless the index is a tensor."""
     if isinstance(index, Tensor):
         return m.fresh("gather", [tensor, index], dtype=tensor.dtype)
-    return view(m, tensor, "[]", [index] if index is not None else [], strided=not isinstance(index, Const) or tensor.strided)
+    return view(
+        m, tensor, "[]", [index] if index is not None else [], strided=not isinstance(index, Const) or tensor.strided
+    )
 
 
 def _copy(m: Interpreter, tensor: Tensor, dtype: str = "", *, on_host: bool = False) -> Tensor:
     """Newly allocated memory with the same values."""
     content = m.term(tensor)
-    storage = m.storage(content if isinstance(content, int) else 0, tensor.storage.epochs,
-                        sources=tensor.storage.sources | {tensor.storage.number})
+    storage = m.storage(
+        content if isinstance(content, int) else 0,
+        tensor.storage.epochs,
+        sources=tensor.storage.sources | {tensor.storage.number},
+    )
     storage.on_host = on_host or tensor.storage.on_host
     return Tensor(storage, dtype or tensor.dtype, tensor.shape, certain=tensor.certain)
 
@@ -89,7 +122,11 @@ def dtype_label(value: Value) -> str:
     """The dtype that an argument names, ``""`` when it is none."""
     if isinstance(value, External) and value.label.startswith("torch."):
         last = value.label[6:]
-        return "" if "." in last or last in ("device", "strided", "contiguous_format", "preserve_format", "channels_last") else value.label
+        return (
+            ""
+            if "." in last or last in ("device", "strided", "contiguous_format", "preserve_format", "channels_last")
+            else value.label
+        )
     if isinstance(value, Unknown) and ("dtype" in value.label or value.label.startswith("torch.")):
         return value.label
     return ""
@@ -120,7 +157,9 @@ def cast(m: Interpreter, tensor: Tensor, dtype: str, node: ast.AST) -> Tensor:
 # ---- methods
 
 
-def method(m: Interpreter, tensor: Tensor, name: str, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
+def method(
+    m: Interpreter, tensor: Tensor, name: str, args: list[Value], keywords: dict[str, Value], node: ast.AST
+) -> Value:
     """``tensor.name(*args)``."""
     every = [*args, *keywords.values()]
     tensor.certain = tensor.certain or name not in table.AMBIGUOUS
@@ -129,7 +168,9 @@ def method(m: Interpreter, tensor: Tensor, name: str, args: list[Value], keyword
     if name in table.CAST:
         return cast(m, tensor, table.CAST[name], node)
     if name in ("type", "type_as"):
-        return cast(m, tensor, next((d for a in every if (d := dtype_label(a))), ""), node) if every else Unknown("type")
+        return (
+            cast(m, tensor, next((d for a in every if (d := dtype_label(a))), ""), node) if every else Unknown("type")
+        )
     if name == "view" and len(args) == 1 and dtype_label(args[0]):
         return view(m, tensor, "view", args, dtype=dtype_label(args[0]))
     if name in ("reshape", "flatten") and tensor.strided:
@@ -141,7 +182,9 @@ def method(m: Interpreter, tensor: Tensor, name: str, args: list[Value], keyword
     if name in table.RESTRIDE:
         return view(m, tensor, name, every, strided=True)
     if name in table.SEVERAL_VIEWS:
-        return ListValue([view(m, tensor, name, [*every, Const(i)], strided=True) for i in range(_count(args))], closed=False)
+        return ListValue(
+            [view(m, tensor, name, [*every, Const(i)], strided=True) for i in range(_count(args))], closed=False
+        )
     if name in table.KEEP:
         return tensor
     if name in table.KEEP_OR_COPY:
@@ -166,7 +209,11 @@ def _count(args: list[Value]) -> int:
     """How many pieces a split gives, where the sizes are written out."""
     if args and isinstance(args[0], ListValue) and args[0].closed:
         return max(len(args[0].items), 1)
-    return args[0].value if args and isinstance(args[0], Const) and isinstance(args[0].value, int) and 0 < args[0].value <= 8 else 4
+    return (
+        args[0].value
+        if args and isinstance(args[0], Const) and isinstance(args[0].value, int) and 0 < args[0].value <= 8
+        else 4
+    )
 
 
 def _to(m: Interpreter, tensor: Tensor, every: list[Value], node: ast.AST) -> Tensor:
@@ -260,7 +307,11 @@ def function(m: Interpreter, name: str, args: list[Value], keywords: dict[str, V
         return Unknown(f"{name}({','.join(label_of(a) for a in every)})")
     if last in ("compile", "vmap", "no_grad") and args:
         return args[0]
-    first = _as_tensor(m, args[0]) if args and (isinstance(args[0], Tensor) or last not in table.ALLOCATE) and not isinstance(args[0], ListValue) else None
+    first = (
+        _as_tensor(m, args[0])
+        if args and (isinstance(args[0], Tensor) or last not in table.ALLOCATE) and not isinstance(args[0], ListValue)
+        else None
+    )
     if last in ("as_tensor", "asarray", "from_numpy", "atleast_1d", "atleast_2d") and first is not None:
         return first
     out = keywords.get("out")
@@ -301,7 +352,11 @@ def parameter(m: Interpreter, data: Value | None, type_name: str = "Parameter") 
 
 def _custom(m: Interpreter, name: str, every: list[Value], node: ast.AST) -> Value:
     """A registered operator: a result that is not used means that it writes into its arguments."""
-    tensors = [t for v in every if isinstance(v, Tensor | Unknown) and (t := v if isinstance(v, Tensor) else v.tensor) is not None]
+    tensors = [
+        t
+        for v in every
+        if isinstance(v, Tensor | Unknown) and (t := v if isinstance(v, Tensor) else v.tensor) is not None
+    ]
     if isinstance(m.frame.statement, ast.Expr) and m.frame.statement.value is node and tensors:
         target = tensors[0]
         m.write(target, m.terms.of(name, *[m.term(v) for v in every]), m.epochs(every), m.sources(every))
@@ -321,5 +376,3 @@ def _swap(m: Interpreter, args: list[Value]) -> Value:
             m.moved[id(target)] = m.site(Binding.DATA, source, old)
             m.keep.append(target)
     return Const(None)
-
-

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 
 from rebindlint.execution import calls, initial
 from rebindlint.execution.cells import Captured, walk
-from rebindlint.execution.interpreter import BreakLoop, ContinueLoop, Frame, Interpreter, OutOfBudget, Raised, Returned, Site
+from rebindlint.execution.interpreter import (
+    BreakLoop,
+    ContinueLoop,
+    Frame,
+    Interpreter,
+    OutOfBudget,
+    Raised,
+    Returned,
+    Site,
+)
 from rebindlint.execution.oracle import Oracle
 from rebindlint.execution.values import DELETED, SECOND, Const, Env, Function, Obj, Storage, Tensor, Unknown, Value
 from rebindlint.index.classes import FunctionInfo
@@ -38,8 +47,16 @@ class Outcome:
     first_conditions: list[tuple[Hashable, bool, ast.AST, object]] | None = None
 
 
-def execute_twice(index: Index, hook: Hook, oracle: Oracle, protocol: Protocol, *, restored: bool = False, tolerant: bool = False,
-                  known: set[Hashable] | None = None) -> Outcome:
+def execute_twice(
+    index: Index,
+    hook: Hook,
+    oracle: Oracle,
+    protocol: Protocol,
+    *,
+    restored: bool = False,
+    tolerant: bool = False,
+    known: set[Hashable] | None = None,
+) -> Outcome:
     """Load, run, capture, reload, run. Cells are compared by the caller.
 
     ``known`` holds what earlier paths bound in their first run: a path that binds the same is not followed further.
@@ -89,10 +106,18 @@ def execute_twice(index: Index, hook: Hook, oracle: Oracle, protocol: Protocol, 
 
 def _signature(m: Interpreter) -> Hashable:
     """What the first run bound where: two paths that agree in it differ in nothing that the second run could show."""
+
     def shape(site: Site) -> Hashable:
         value = site.value
         if isinstance(value, Tensor):
-            return (value.storage.born, value.is_parameter, value.strided, value.certain, bool(value.storage.epochs), value.path == 0)
+            return (
+                value.storage.born,
+                value.is_parameter,
+                value.strided,
+                value.certain,
+                bool(value.storage.epochs),
+                value.path == 0,
+            )
         return type(value).__name__ if not isinstance(value, Const) else repr(value.value)
 
     bound = [(id(site.statement), str(key), site.binding, shape(site)) for (_, key), site in m.sites.items()]
@@ -108,7 +133,7 @@ def _objects(m: Interpreter, hook: Hook) -> tuple[Value | None, dict[str, Value]
         receiver = Obj("self", hook.receiver, is_module=m.index.is_module(hook.receiver))
     arguments: dict[str, Value] = {}
     spec = info.node.args
-    names = [a for a in spec.posonlyargs + spec.args][1 if receiver is not None else 0:]
+    names = [a for a in spec.posonlyargs + spec.args][1 if receiver is not None else 0 :]
     required = names[: len(names) - len(spec.defaults)] if spec.defaults else names
     for argument in names:
         if argument.arg in _LAYER_NAMES or _is_module_annotation(m, info, argument):
@@ -181,9 +206,15 @@ def _run(m: Interpreter, number: int, hook: Hook, receiver: Value | None, argume
 
 def _shared(m: Interpreter) -> list[tuple[str, Value]]:
     """Module globals and class attributes that the execution bound or looked at."""
-    found: list[tuple[str, Value]] = [(name, value) for (_, name), value in m.globals.items() if not isinstance(value, Const | Unknown)]
+    found: list[tuple[str, Value]] = [
+        (name, value) for (_, name), value in m.globals.items() if not isinstance(value, Const | Unknown)
+    ]
     classes = {id(cls): cls for cls in m.keep if hasattr(cls, "qualified")}
-    found += [(f"{getattr(classes.get(i), 'name', 'class')}.{name}", value) for (i, name), value in m.class_attributes.items() if not isinstance(value, Const | Unknown)]
+    found += [
+        (f"{getattr(classes.get(i), 'name', 'class')}.{name}", value)
+        for (i, name), value in m.class_attributes.items()
+        if not isinstance(value, Const | Unknown)
+    ]
     found += [("cache", value) for value in m.cached.values() if not isinstance(value, Const | Unknown)]
     return found
 
@@ -214,7 +245,14 @@ class _Restore:
                 obj.registered.add(name)
 
 
-def _reload(m: Interpreter, hook: Hook, roots: list[tuple[str, Value]], captured: list[Captured], protocol: Protocol, restored: bool) -> _Restore:
+def _reload(
+    m: Interpreter,
+    hook: Hook,
+    roots: list[tuple[str, Value]],
+    captured: list[Captured],
+    protocol: Protocol,
+    restored: bool,
+) -> _Restore:
     modules = _modules(captured, roots)
     live = protocol is not Protocol.LAYERWISE or hook.from_loading or _hooks_itself(hook, roots)
     restore = _Restore([])
@@ -257,7 +295,7 @@ def _load_into_live(m: Interpreter, obj: Obj, *, restored: bool) -> None:
         value = obj.attributes.get(name)
         label = f"{obj.label}.{name}"
         if isinstance(value, Tensor):
-            if name in obj.registered and value.is_parameter or value.storage.weight:
+            if (name in obj.registered and value.is_parameter) or value.storage.weight:
                 term = m.terms.of("weight", label)
                 content = m.terms.of("loaded", label, value.path) if value.path else term
                 m.loaded[(content, value.path)] = term
@@ -292,5 +330,3 @@ def _put_fresh(m: Interpreter, obj: Obj) -> dict[str, Tensor]:
         obj.attributes[_FLAG] = DELETED
         obj.absent.add(_FLAG)
     return remembered
-
-

@@ -10,9 +10,30 @@ if TYPE_CHECKING:
     from rebindlint.index.modules import Module
 
 __all__ = [
-    "DELETED", "FIRST", "NOTHING", "SECOND", "BoundMethod", "ClassValue", "Const", "DictValue", "Env", "External",
-    "Function", "ListValue", "ModuleValue", "Obj", "Partial", "Scalar", "Storage", "SuperValue", "Tensor", "Terms",
-    "Unknown", "Value", "is_stable", "label_of",
+    "DELETED",
+    "FIRST",
+    "NOTHING",
+    "SECOND",
+    "BoundMethod",
+    "ClassValue",
+    "Const",
+    "DictValue",
+    "Env",
+    "External",
+    "Function",
+    "ListValue",
+    "ModuleValue",
+    "Obj",
+    "Partial",
+    "Scalar",
+    "Storage",
+    "SuperValue",
+    "Tensor",
+    "Terms",
+    "Unknown",
+    "Value",
+    "is_stable",
+    "label_of",
 ]
 
 FIRST, SECOND = 1, 2  # bits of Storage.epochs: from which load the contents derive
@@ -47,8 +68,17 @@ class Storage:
 
     __slots__ = ("born", "changed", "content", "epochs", "number", "on_host", "sources", "weight", "zeroed")
 
-    def __init__(self, number: int, content: int, epochs: int = 0, *, born: int = 0, weight: str = "", zeroed: bool = False,
-                 sources: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self,
+        number: int,
+        content: int,
+        epochs: int = 0,
+        *,
+        born: int = 0,
+        weight: str = "",
+        zeroed: bool = False,
+        sources: frozenset[int] = frozenset(),
+    ) -> None:
         self.number = number
         self.content = content
         self.epochs = epochs
@@ -67,10 +97,32 @@ class Value:
 class Tensor(Value):
     """A tensor object; several may share a storage. ``path`` is the term of the view, 0 for the whole."""
 
-    __slots__ = ("attributes", "certain", "dtype", "home", "is_parameter", "path", "shape", "site", "storage", "strided", "type_name")
+    __slots__ = (
+        "attributes",
+        "certain",
+        "dtype",
+        "home",
+        "is_parameter",
+        "path",
+        "shape",
+        "site",
+        "storage",
+        "strided",
+        "type_name",
+    )
 
-    def __init__(self, storage: Storage, dtype: str, shape: int, *, path: int = 0, is_parameter: bool = False,
-                 strided: bool = False, certain: bool = True, type_name: str = "") -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        dtype: str,
+        shape: int,
+        *,
+        path: int = 0,
+        is_parameter: bool = False,
+        strided: bool = False,
+        certain: bool = True,
+        type_name: str = "",
+    ) -> None:
         self.storage = storage
         self.dtype = dtype
         self.shape = shape
@@ -109,7 +161,9 @@ class Unknown(Value):
 
     __slots__ = ("home", "label", "made_from", "tensor")
 
-    def __init__(self, label: str, home: tuple[Obj, str] | None = None, made_from: tuple[str, list[Value]] | None = None) -> None:
+    def __init__(
+        self, label: str, home: tuple[Obj, str] | None = None, made_from: tuple[str, list[Value]] | None = None
+    ) -> None:
         self.label = label if len(label) <= 160 else label[:157] + "..."
         self.home = home
         self.made_from = made_from  # the operation that computes it: a new tensor, should it turn out to be one
@@ -130,7 +184,9 @@ class Obj(Value):
 
     __slots__ = ("absent", "attributes", "born", "cls", "exact", "home", "initial", "is_module", "label", "registered")
 
-    def __init__(self, label: str, cls: ClassInfo | None = None, *, is_module: bool = False, exact: bool = True, born: int = 0) -> None:
+    def __init__(
+        self, label: str, cls: ClassInfo | None = None, *, is_module: bool = False, exact: bool = True, born: int = 0
+    ) -> None:
         self.label = label
         self.cls = cls
         self.is_module = is_module
@@ -246,5 +302,3 @@ def label_of(value: Value) -> str:
 
 def is_stable(label: str) -> bool:
     return "?" not in label and "tensor#" not in label
-
-

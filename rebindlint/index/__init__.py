@@ -36,5 +36,7 @@ def build_index(sources: Sequence[Source], config: Config) -> Index:
     if own:
         index.dialect = own[0]
     tops = {source.module.split(".")[0] for source in sources}
-    index.protocol = Protocol.LAYERWISE if "vllm" in tops or (imports_vllm and "sglang" not in tops) else Protocol.DIRECT
+    index.protocol = (
+        Protocol.LAYERWISE if "vllm" in tops or (imports_vllm and "sglang" not in tops) else Protocol.DIRECT
+    )
     return index

@@ -16,7 +16,9 @@ def decorator_names(node: FunctionNode | ast.ClassDef) -> tuple[str, ...]:
     found = []
     for decorator in node.decorator_list:
         target = decorator.func if isinstance(decorator, ast.Call) else decorator
-        found.append(target.attr if isinstance(target, ast.Attribute) else target.id if isinstance(target, ast.Name) else "")
+        found.append(
+            target.attr if isinstance(target, ast.Attribute) else target.id if isinstance(target, ast.Name) else ""
+        )
     return tuple(found)
 
 
@@ -100,16 +102,36 @@ def binds(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and (_callee_name(node) in _BINDING_CALLS or _layer_argument(node))
 
 
-_BINDING_CALLS = frozenset({"setattr", "delattr", "register_parameter", "register_buffer", "replace_parameter", "copy_or_rebind_param", "set_", "copy_"})
+_BINDING_CALLS = frozenset(
+    {
+        "setattr",
+        "delattr",
+        "register_parameter",
+        "register_buffer",
+        "replace_parameter",
+        "copy_or_rebind_param",
+        "set_",
+        "copy_",
+    }
+)
 
 
 def _callee_name(node: ast.Call) -> str:
-    return node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id if isinstance(node.func, ast.Name) else ""
+    return (
+        node.func.attr
+        if isinstance(node.func, ast.Attribute)
+        else node.func.id
+        if isinstance(node.func, ast.Name)
+        else ""
+    )
 
 
 def _layer_argument(node: ast.Call) -> bool:
     """The whole layer is handed on, so the callee may bind its attributes."""
-    return any(isinstance(a, ast.Name) and a.id in ("layer", "module", "self") for a in [*node.args, *(k.value for k in node.keywords)])
+    return any(
+        isinstance(a, ast.Name) and a.id in ("layer", "module", "self")
+        for a in [*node.args, *(k.value for k in node.keywords)]
+    )
 
 
 def _own_nodes(node: ast.AST) -> list[ast.AST]:
@@ -147,7 +169,11 @@ class ClassInfo:
         for node in self.node.body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 info = FunctionInfo(node, self.module, self)
-                kinds = [d.attr for d in node.decorator_list if isinstance(d, ast.Attribute) and d.attr in ("setter", "deleter")]
+                kinds = [
+                    d.attr
+                    for d in node.decorator_list
+                    if isinstance(d, ast.Attribute) and d.attr in ("setter", "deleter")
+                ]
                 if kinds:
                     if "setter" in kinds:
                         self.setters[node.name] = info
@@ -200,7 +226,11 @@ def _collect(body: list[ast.stmt], info: FunctionInfo, conditional: bool, found:
         for target in targets:
             items = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
             for item in items:
-                if isinstance(item, ast.Attribute) and isinstance(item.value, ast.Name) and item.value.id == info.self_name:
+                if (
+                    isinstance(item, ast.Attribute)
+                    and isinstance(item.value, ast.Name)
+                    and item.value.id == info.self_name
+                ):
                     part = value if item is target else None
                     found.setdefault(item.attr, []).append(InitWrite(part, annotation, conditional, info))
         for inner in ("body", "orelse", "finalbody"):
@@ -211,7 +241,9 @@ def _collect(body: list[ast.stmt], info: FunctionInfo, conditional: bool, found:
             _collect(handler.body, info, True, found)
 
 
-def _collect_registration(call: ast.Call, info: FunctionInfo, conditional: bool, found: dict[str, list[InitWrite]]) -> None:
+def _collect_registration(
+    call: ast.Call, info: FunctionInfo, conditional: bool, found: dict[str, list[InitWrite]]
+) -> None:
     target = call.func
     if not (isinstance(target, ast.Attribute) and target.attr in ("register_parameter", "register_buffer")):
         return
@@ -219,5 +251,9 @@ def _collect_registration(call: ast.Call, info: FunctionInfo, conditional: bool,
         return
     name = call.args[0]
     if isinstance(name, ast.Constant) and isinstance(name.value, str):
-        value = call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg in ("param", "tensor")), None)
+        value = (
+            call.args[1]
+            if len(call.args) > 1
+            else next((k.value for k in call.keywords if k.arg in ("param", "tensor")), None)
+        )
         found.setdefault(name.value, []).append(InitWrite(value, None, conditional, info))

@@ -25,7 +25,9 @@ def classify(info: FunctionInfo) -> Dialect:
     """The dialect of one helper: does it copy, when asked or by itself, or always rebind?"""
     node = info.node
     parameters = tuple(a.arg for a in node.args.posonlyargs + node.args.args + node.args.kwonlyargs)
-    copies = any(isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "copy_" for n in ast.walk(node))
+    copies = any(
+        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "copy_" for n in ast.walk(node)
+    )
     if "prefer_copy" in parameters:
         kind = HelperKind.PREFER_COPY
     elif info.name == "copy_or_rebind_param":

@@ -15,12 +15,22 @@ if TYPE_CHECKING:
 
 __all__ = ["POST_LOAD", "Hook", "find_hooks", "is_loading_name"]
 
-POST_LOAD = frozenset({"process_weights_after_loading", "post_load_weights", "process_weights_after_loading_block_quant"})
-_FROM_LOADING = re.compile(r"^_?(finalize|prepare|post_load|postprocess|post_process|process_weights|fuse|merge)_\w+$|^wake_up$|^post_load$")
-_CALL = re.compile(rb"\.\s*(_?(?:finalize|prepare|post_load|postprocess|post_process|process_weights|fuse|merge)_\w+|post_load|wake_up)\s*\(")
-_LOADER = re.compile(rb"^([ \t]*)(?:async[ \t]+)?def[ \t]+(?:_?load_weights|load_model|wake_up|load_weights_and_postprocess)\b", re.M)
+POST_LOAD = frozenset(
+    {"process_weights_after_loading", "post_load_weights", "process_weights_after_loading_block_quant"}
+)
+_FROM_LOADING = re.compile(
+    r"^_?(finalize|prepare|post_load|postprocess|post_process|process_weights|fuse|merge)_\w+$|^wake_up$|^post_load$"
+)
+_CALL = re.compile(
+    rb"\.\s*(_?(?:finalize|prepare|post_load|postprocess|post_process|process_weights|fuse|merge)_\w+|post_load|wake_up)\s*\("
+)
+_LOADER = re.compile(
+    rb"^([ \t]*)(?:async[ \t]+)?def[ \t]+(?:_?load_weights|load_model|wake_up|load_weights_and_postprocess)\b", re.M
+)
 _LOADING = frozenset({"load_weights", "load_model", "_load_weights", "wake_up", "load_weights_and_postprocess"})
-_NOT_RUN_TIME = frozenset({"__init__", "create_weights", "load_weights", "weight_loader", "__post_init__", "__repr__", "extra_repr"})
+_NOT_RUN_TIME = frozenset(
+    {"__init__", "create_weights", "load_weights", "weight_loader", "__post_init__", "__repr__", "extra_repr"}
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +122,11 @@ def _called_names(functions: Iterable[ast.AST]) -> set[str]:
     found = set()
     for function in functions:
         for node in ast.walk(function):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _FROM_LOADING.match(node.func.attr):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and _FROM_LOADING.match(node.func.attr)
+            ):
                 found.add(node.func.attr)
     return found
 

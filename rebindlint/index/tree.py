@@ -153,7 +153,9 @@ class Index:
             found = self._classes[id(node)] = ClassInfo(node, module)
         return found
 
-    def function_info(self, module: Module, node: FunctionNode | ast.Lambda, owner: ClassInfo | None = None) -> FunctionInfo:
+    def function_info(
+        self, module: Module, node: FunctionNode | ast.Lambda, owner: ClassInfo | None = None
+    ) -> FunctionInfo:
         found = self._functions.get(id(node))
         if found is None:
             found = self._functions[id(node)] = FunctionInfo(node, module, owner)
@@ -224,14 +226,19 @@ class Index:
         known = self._is_module.get(id(info))
         if known is None:
             known = any(
-                name.startswith(_MODULE_BASES) and not name.endswith(("Parameter", "Buffer")) for name in self.externals(info)
+                name.startswith(_MODULE_BASES) and not name.endswith(("Parameter", "Buffer"))
+                for name in self.externals(info)
             )
             self._is_module[id(info)] = known
         return known
 
     def is_parameter_class(self, info: ClassInfo) -> bool:
-        return any(name.endswith(("nn.Parameter", "nn.Buffer", "torch.Tensor", "UninitializedParameter")) or name == "Parameter"
-                   or name.endswith(".Parameter") for name in self.externals(info))
+        return any(
+            name.endswith(("nn.Parameter", "nn.Buffer", "torch.Tensor", "UninitializedParameter"))
+            or name == "Parameter"
+            or name.endswith(".Parameter")
+            for name in self.externals(info)
+        )
 
     def subclasses(self, info: ClassInfo) -> list[ClassInfo]:
         """All classes of the tree below ``info``, itself included, found by name without parsing every file."""

@@ -53,8 +53,10 @@ def test_modules_are_told_by_their_outermost_base(tmp_path: Path) -> None:
         class Generic(A[int]): pass
         """,
     )
-    modules = {name for name in "A B C D Plain Weight Generic".split() if index.is_module(class_named(index, "m", name))}
-    assert modules == {"A", "B", "C", "D"}
+    modules = {
+        name for name in ["A", "B", "C", "D", "Plain", "Weight", "Generic"] if index.is_module(class_named(index, "m", name))
+    }
+    assert modules == {"A", "B", "C", "D", "Generic"}
     assert index.is_parameter_class(class_named(index, "m", "Weight"))
     assert not index.is_parameter_class(class_named(index, "m", "A"))
     assert "torch.nn.Module" in index.externals(class_named(index, "m", "B"))

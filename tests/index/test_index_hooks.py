@@ -167,7 +167,9 @@ def test_each_top_package_has_its_own_dialect(tmp_path: Path) -> None:
         ({"mine": "import torch"}, Protocol.DIRECT),
     ],
 )
-def test_the_reload_protocol_is_that_of_the_trees_engine(tmp_path: Path, files: dict[str, str], expected: Protocol) -> None:
+def test_the_reload_protocol_is_that_of_the_trees_engine(
+    tmp_path: Path, files: dict[str, str], expected: Protocol
+) -> None:
     assert index_of(tmp_path, **files).protocol is expected
 
 

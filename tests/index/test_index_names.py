@@ -70,7 +70,9 @@ def test_a_name_is_followed_to_its_definition(tmp_path: Path, statement: str, na
 
 
 def test_a_folder_without_init_inside_a_package_counts_from_the_package(tmp_path: Path) -> None:
-    index = index_of(tmp_path, **{"pkg/__init__": "", "pkg/models/x/layer": "from ...home import target", "pkg/home": HOME})
+    index = index_of(
+        tmp_path, **{"pkg/__init__": "", "pkg/models/x/layer": "from ...home import target", "pkg/home": HOME}
+    )
     assert meaning(index, "pkg.models.x.layer", "target") == "pkg.home:target"
 
 
@@ -93,7 +95,7 @@ def test_nothing_is_parsed_before_it_is_asked_for(tmp_path: Path) -> None:
         ("x = 1\ndef (:\n", 2, "invalid syntax"),
         ("x = '\n", 1, "unterminated string"),
         ("# coding: no-such-codec\n", 1, "cannot be decoded"),
-        ("x = " + "(" * 150 + "1" + ")" * 150, 1, "parenthes"),
+        ("x = " + "(" * 250 + "1" + ")" * 250, 1, "parenthes"),
     ],
 )
 def test_a_file_that_cannot_be_parsed_is_a_failure(tmp_path: Path, text: str, row: int, reason: str) -> None:
@@ -128,7 +130,9 @@ def test_generated_expressions_do_not_exhaust_the_stack(tmp_path: Path, text: st
         ("lazy_target", "lazy", False),  # the import inside a function closes no cycle at import time
     ],
 )
-def test_whether_an_import_would_close_a_new_cycle(tmp_path: Path, importer: str, imported: str, expected: bool) -> None:
+def test_whether_an_import_would_close_a_new_cycle(
+    tmp_path: Path, importer: str, imported: str, expected: bool
+) -> None:
     index = index_of(
         tmp_path,
         top="import middle",
@@ -144,6 +148,8 @@ def test_whether_an_import_would_close_a_new_cycle(tmp_path: Path, importer: str
 
 
 def test_a_cycle_through_a_package_is_seen(tmp_path: Path) -> None:
-    index = index_of(tmp_path, **{"pkg/__init__": "from . import layer", "pkg/layer": "from . import tool", "pkg/tool": ""})
+    index = index_of(
+        tmp_path, **{"pkg/__init__": "from . import layer", "pkg/layer": "from . import tool", "pkg/tool": ""}
+    )
     assert index.creates_cycle("pkg.tool", "pkg.layer")
     assert not index.creates_cycle("pkg.layer", "pkg.tool")

@@ -1,0 +1,251 @@
+"""The fix of one statement: cut out, rewritten by the fixers of all its findings, and put back as text edits."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from rebindlint.imports import Imports, statements_of
+from rebindlint.index.modules import FunctionNode, Module
+from rebindlint.model import Applicability, Dialect, Edit, Fix, Position, Rebinding, Value
+from rebindlint.plugin import FixContext, Fixer, Replacement
+from rebindlint.rewriting import Statement, bound_by, spread
+from rebindlint.splice import (
+    column_of,
+    function_around,
+    indentation_of,
+    parse_alone,
+    place_of_whole,
+    render,
+    stands_alone,
+    step_of,
+    temporaries,
+    with_comments,
+)
+
+if TYPE_CHECKING:
+    from rebindlint.index import Index
+
+__all__ = ["Proposal", "Task"]
+
+_WIDTH = 88  # what vLLM's and SGLang's formatters wrap at
+_ORDER = (Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    fact: Rebinding
+    fixer: Fixer
+
+
+class Proposal:
+    """Fixes for statements of one module."""
+
+    def __init__(self, module: Module, index: Index) -> None:
+        self._module = module
+        self._index = index
+
+    def fix(self, tasks: Sequence[Task]) -> Fix | None:
+        """All tasks are about one statement; they are done together or not at all."""
+        module = self._module
+        node = self._node(tasks)
+        if node is None or not stands_alone(module, node):
+            return None
+        inside = function_around(module, node)
+        if inside is None or any(_bound_elsewhere(inside, node, task.fact.cell.name) for task in tasks):
+            return None
+        try:
+            statement = parse_alone(module, node)
+        except (cst.ParserSyntaxError, RecursionError):
+            return None
+        indent = indentation_of(module, node)
+        newline = "\r\n" if "\r\n" in module.text else "\n"
+        imports = self._imports(newline)
+        context = FixContext(
+            self._dialect(tasks, node),
+            lambda wanted, function: imports.local_name(wanted, function, inside),
+            temporaries(inside),
+            step_of(module, inside),
+            _WIDTH - len(indent),
+        )
+        replacement = _rewritten(statement, tasks, context)
+        if replacement is None:
+            return None
+        applicability = replacement.applicability
+        if applicability is Applicability.SAFE and _is_filled_later(inside, node):
+            applicability = Applicability.UNSAFE
+        old = ast.get_source_segment(module.text, node) or ""
+        content = with_comments(old, render(replacement.statements, indent, context.indent, newline), indent, newline)
+        edit = Edit(place_of_whole(module, node), content)
+        return Fix(applicability, replacement.message, tuple(sorted((edit, *imports.edits))))
+
+    def _imports(self, newline: str) -> Imports:
+        module = self._module
+        wanted = self._index.dialect_for(module.name).module
+        cyclic = bool(wanted) and self._index.creates_cycle(module.name, wanted)
+        return Imports(module.name, module.shown, module.is_package, module.tree, module.lines, newline, cyclic)
+
+    def _dialect(self, tasks: Sequence[Task], node: ast.stmt) -> Dialect:
+        """The tree's helper; none where the file also binds the attribute to plain tensors, which a registered parameter would refuse."""
+        names = {task.fact.cell.name for task in tasks if not task.fact.cell.registered}
+        if any(name in names for name in _plainly_bound(self._module.tree, node)):
+            return Dialect()
+        return self._index.dialect_for(self._module.name)
+
+    def _node(self, tasks: Sequence[Task]) -> ast.stmt | None:
+        """The statement itself, or the innermost ``if`` around it whose condition is the guard."""
+        fact, fixer = tasks[0].fact, tasks[0].fixer
+        start = fact.statement.start
+        statements = statements_of(self._module.tree)
+        if fixer.scope == "guard":
+            if fact.guarded is None or len(tasks) > 1:
+                return None
+            row = fact.guarded.start.row
+            around = [n for n in statements if isinstance(n, ast.If) and n.test.lineno == row and _spans(n, start)]
+            return around[-1] if around else None
+        at = (n for n in statements if n.lineno == start.row and not hasattr(n, "body"))
+        return next((n for n in at if column_of(self._module, n) == start.column), None)
+
+
+def _spans(node: ast.stmt, position: Position) -> bool:
+    return node.lineno <= position.row <= (node.end_lineno or node.lineno)
+
+
+def _rewritten(statement: Statement, tasks: Sequence[Task], context: FixContext) -> Replacement | None:
+    """One target: by its fixer. A computed name that stands for several attributes: once, with the weakest facts. A tuple: target by target."""
+    parts = spread(statement, context)
+    if parts is not None:
+        return _part_by_part(*parts, tasks, context)
+    if len(tasks) > 1:
+        bound = bound_by(statement)
+        if bound is None or bound.plain_name or len({task.fixer.code for task in tasks}) > 1:
+            return None
+    return tasks[0].fixer.fix(statement, _weakest([task.fact for task in tasks]), context)
+
+
+def _part_by_part(
+    unpack: Statement, parts: Sequence[Statement], tasks: Sequence[Task], context: FixContext
+) -> Replacement | None:
+    left = {task.fact.cell.name: task for task in tasks}
+    if len(left) < len(tasks):
+        return None
+    statements: list[Statement] = [unpack]
+    done: list[Replacement] = []
+    for part in parts:
+        bound = bound_by(part)
+        task = left.pop(bound.plain_name, None) if bound is not None else None
+        if task is None:
+            statements.append(part)
+            continue
+        replacement = task.fixer.fix(part, task.fact, context)
+        if replacement is None:
+            return None
+        done.append(replacement)
+        statements += replacement.statements
+    if left:
+        return None
+    applicability = max((r.applicability for r in done), key=_ORDER.index)
+    return Replacement(statements, applicability, "; ".join(dict.fromkeys(r.message for r in done)))
+
+
+def _weakest(facts: Sequence[Rebinding]) -> Rebinding:
+    """What holds for all of them."""
+    first, *others = facts
+    if not others:
+        return first
+    origins = {fact.value for fact in facts}
+    return replace(
+        first,
+        value=first.value if len(origins) == 1 else Value.UNKNOWN,
+        certain=all(f.certain for f in facts),
+        weight_dependent=any(f.weight_dependent for f in facts),
+        receiver_is_module=all(f.receiver_is_module for f in facts),
+        existed_before=any(f.existed_before for f in facts),
+        may_alias=any(f.may_alias for f in facts),
+        changes_strides=any(f.changes_strides for f in facts),
+        same_layout=all(f.same_layout for f in facts),
+        zeroed=all(f.zeroed for f in facts),
+        value_is_parameter=all(f.value_is_parameter for f in facts),
+    )
+
+
+def _stores(tree: ast.AST) -> Iterator[ast.Attribute]:
+    return (n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
+
+
+def _bound_elsewhere(inside: FunctionNode, node: ast.stmt, name: str) -> bool:
+    """Another statement of the function binds the same attribute: one of them alone cannot be changed."""
+    last = node.end_lineno or node.lineno
+    return any(store.attr == name and not node.lineno <= store.lineno <= last for store in _stores(inside))
+
+
+def _plainly_bound(tree: ast.Module, node: ast.stmt) -> Iterator[str]:
+    """Attributes that other statements of the file bind to something that is neither None nor a parameter."""
+    for statement in statements_of(tree):
+        if statement is node or not isinstance(statement, ast.Assign | ast.AnnAssign):
+            continue
+        value = statement.value
+        if value is None or (isinstance(value, ast.Constant) and value.value is None) or _is_parameter(value):
+            continue
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        for target in targets:
+            yield from (store.attr for store in _stores(target))
+
+
+def _is_parameter(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and ast.unparse(value.func).endswith("Parameter")
+
+
+def _is_filled_later(inside: FunctionNode, node: ast.stmt) -> bool:
+    """What the value shares memory with is written to afterwards: what was copied before that stays as it was."""
+    value = getattr(node, "value", None)
+    shared = set(_shared(value)) if isinstance(value, ast.expr) else set()
+    last = node.end_lineno or node.lineno
+    return any(
+        _memory(target) in shared
+        for later in ast.walk(inside)
+        if getattr(later, "lineno", 0) > last
+        for target in _written(later)
+    )
+
+
+def _written(node: ast.AST) -> Iterator[ast.expr]:
+    """``x.add_(...)``, ``f(..., out=x)``, ``x[i] = ...``, ``x += ...``"""
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_") and not node.func.attr.endswith("__"):
+            yield node.func.value
+        yield from (keyword.value for keyword in node.keywords if keyword.arg == "out")
+    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        yield node.value
+    elif isinstance(node, ast.AugAssign):
+        yield node.target
+
+
+def _shared(value: ast.expr) -> Iterator[str]:
+    """What the value may be, or be a view of: itself, receivers and arguments of calls, arms of a choice, items of a tuple."""
+    if isinstance(value, ast.Name | ast.Attribute | ast.Subscript):
+        yield _memory(value)
+    elif isinstance(value, ast.Call):
+        inner = [*value.args, *([value.func.value] if isinstance(value.func, ast.Attribute) else [])]
+        for part in inner:
+            yield from _shared(part)
+    elif isinstance(value, ast.IfExp):
+        yield from (*_shared(value.body), *_shared(value.orelse))
+    elif isinstance(value, ast.Tuple | ast.List):
+        for item in value.elts:
+            yield from _shared(item)
+
+
+def _memory(node: ast.expr) -> str:
+    """``x`` of ``x.data``, ``x[0]``, ``x.view(-1)`` and ``x`` itself: the name by which the memory is known."""
+    while True:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        elif isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr in ("data", "T", "mT")):
+            node = node.value
+        else:
+            return ast.unparse(node)

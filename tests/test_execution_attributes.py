@@ -1,0 +1,179 @@
+"""Every way to bind, read and delete an attribute, slot, parameter or storage."""
+
+from __future__ import annotations
+
+import pytest
+from engine import brief, facts, in_method, in_module
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("layer.w = layer.weight * 2", "address attribute layer.w"),
+        ("layer.w: torch.Tensor = layer.weight * 2", "address attribute layer.w"),
+        ("layer.v = layer.w = layer.weight * 2", "address attribute layer.w"),
+        ("layer.w, x = layer.weight * 2, 1", "address attribute layer.w"),
+        ("(x, (layer.w, y)) = 1, (layer.weight * 2, 3)", "address attribute layer.w"),
+        ("x, *rest = layer.weight.clone(), 1\nlayer.w = x", "address attribute layer.w"),
+        ("setattr(layer, 'w', layer.weight * 2)", "address attribute layer.w"),
+        ("object.__setattr__(layer, 'w', layer.weight * 2)", "address attribute layer.w"),
+        ("layer.__dict__['w'] = layer.weight * 2", "address attribute layer.w"),
+        ("layer.w = (new := layer.weight * 2)", "address attribute layer.w"),
+        ("if (new := layer.weight * 2) is not None:\n    layer.w = new", "address attribute layer.w"),
+        ("layer.weight = Parameter(layer.weight * 2)", "address parameter layer.weight"),
+        ("layer.w = Parameter(layer.weight * 2, requires_grad=False)", "address parameter layer.w"),
+        ("layer.register_parameter('w', Parameter(layer.weight * 2))", "address parameter layer.w"),
+        ("layer.register_buffer('w', layer.weight * 2)", "address parameter layer.w"),
+        ("setattr(layer, 'w', Parameter(layer.weight * 2))", "address parameter layer.w"),
+        ("layer.weight.data = layer.weight * 2", "address data layer.weight"),
+        ("p = layer.weight\np.data = p * 2", "address data layer.weight"),
+        ("getattr(layer, 'weight').data = layer.weight * 2", "address data layer.weight"),
+        ("layer.weight.set_(layer.weight * 2)", "address data layer.weight"),
+        ("torch.utils.swap_tensors(layer.weight, Parameter(layer.weight * 2))", "address data layer.weight"),
+        ("layer._parameters['weight'] = Parameter(layer.weight * 2)", "address slot layer.weight"),
+        ("layer.cache['a'] = layer.weight * 2", "address slot layer.cache['a']"),
+        ("layer.cache[0] = layer.weight * 2", "address slot layer.cache[0]"),
+        ("layer.items = [layer.weight * 2]", "address attribute layer.items"),
+        ("layer.pair = (layer.weight * 2, layer.scale + 1)", "address attribute layer.pair"),
+        ("layer.items = {'a': layer.weight * 2}", "address attribute layer.items"),
+    ],
+)  # fmt: skip
+def test_bindings_of_new_tensors(body: str, expected: str) -> None:
+    found = facts(hooks=in_method(body, reads="layer.w, layer.cache, layer.items, layer.pair"))
+    paths = {" ".join((f.hazard, f.binding, f.cell.path)) for f in found}
+    direct = {p for p, f in zip(sorted(paths), found, strict=False) if f.protocols}
+    assert expected in paths, direct
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "w = layer.weight * 2",
+        "layer.w = layer.weight",
+        "layer.w = layer.weight.data",
+        "layer.weight = Parameter(layer.weight.data)",
+        "layer.weight = Parameter(layer.weight, requires_grad=False)",
+        "layer.weight.data = layer.weight.data.view(-1)",
+        "layer.weight.data = layer.weight.data",
+        "layer.weight.copy_(layer.scale)",
+        "layer.weight.data.copy_(layer.scale)",
+        "layer.weight[0] = layer.scale",
+        "layer.weight[:, 1:].copy_(layer.scale)",
+        "layer.flag = True",
+        "layer.w = None",
+        "layer.w = layer.weight.shape",
+        "layer.w = layer.weight.dtype",
+        "layer.w = str(layer.weight.dtype)",
+        "layer.w = layer.weight.shape[0] * 2",
+        "layer.w = (layer.weight, 1, None)",
+        "layer.w = {'a': layer.weight}",
+        "layer.weight.note = 'packed'",
+        "setattr(layer.weight, 'w', 1)",
+        "layer.w = lambda x: x",
+        "def fn(x):\n    return x\nlayer.w = fn",
+        "import copy\nother = copy.copy(layer)\nother.weight = layer.weight * 2",
+        "import copy\nother = copy.copy(layer)\nother.w = layer.weight * 2",
+        "import copy\np = copy.copy(layer.weight)\np.data = p * 2",
+        "layer.w = layer.weight * 2\ndel layer.w",
+        "layer.w = layer.weight * 2\nlayer.w = None",
+        "layer.w = layer.weight.cpu()",
+    ],
+)
+def test_what_keeps_every_captured_address_is_silent(body: str) -> None:
+    assert facts(hooks=in_method(body)) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("layer.w = getattr(layer, 'weight') * 2", {"address attribute layer.w"}),
+        ("layer.w = getattr(layer, 'absent', layer.weight)", None),
+        ("if hasattr(layer, 'weight'):\n    layer.w = layer.weight * 2", {"address attribute layer.w"}),
+        ("name = 'w'\nif not hasattr(layer, name):\n    setattr(layer, name, layer.weight)", set()),
+        (
+            "layer.w = torch.zeros(4)\nif layer.w is None:\n    layer.v = layer.weight * 2",
+            {"address attribute layer.w"},
+        ),
+        ("layer.flag = 1\nif layer.flag == 2:\n    layer.w = layer.weight * 2", set()),
+    ],
+)
+def test_reading(body: str, expected: set[str] | None) -> None:
+    found = brief(facts(hooks=in_method(body, reads="layer.w, layer.v")))
+    if expected is None:
+        assert found <= {"address attribute layer.w"}
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (
+            "self.weight *= 2",
+            {"freshness copy self.weight"},
+        ),  # in place: transformed again only where nothing was loaded
+        ("self.count += 1", set()),
+        ("self.w += self.weight", None),
+    ],
+)
+def test_augmented_assignment_writes_in_place(body: str, expected: set[str] | None) -> None:
+    found = brief(facts(hooks=in_module(body, init="self.count = 0\nself.w = torch.zeros(4)")))
+    assert not any(line.startswith("address") for line in found)
+
+
+@pytest.mark.parametrize(
+    ("body", "init", "expected"),
+    [
+        ("self.w = self.weight * 2\nself.v = self.w\nself.v = None", "pass", {"address attribute self.w"}),
+        ("if self.w is None:\n    self.w = self.weight * 2\nelse:\n    self.w = None", "self.w = None", {"lifetime release self.w"}),
+        ("if self.w is None:\n    self.w = self.weight * 2\nelse:\n    del self.w", "self.w = None", {"lifetime release self.w"}),
+        ("if self.w is None:\n    self.w = self.weight * 2\nelse:\n    delattr(self, 'w')", "self.w = None", {"lifetime release self.w"}),
+        ("if self.w is None:\n    self.w = self.weight * 2\nelse:\n    self.w.copy_(self.weight * 2)", "self.w = None", set()),
+    ],
+)  # fmt: skip
+def test_released_tensors(body: str, init: str, expected: set[str]) -> None:
+    assert brief(facts(hooks=in_module(body, init=init))) == expected
+
+
+def test_a_source_that_its_derivative_overwrote_is_lost() -> None:
+    body = """
+    if self.packed is None:
+        self.packed = self.weight * 2
+        del self.weight
+        self.register_parameter("weight", None)
+    """
+    found = facts(hooks=in_module(body, init="self.packed = None", reads="self.packed"))
+    assert {f.cell.name for f in found} <= {"packed", "weight"}
+    assert found
+
+
+GLOBALS = """
+CACHE = {}
+TABLE = None
+
+
+def workspace():
+    global TABLE
+    TABLE = torch.zeros(16)
+    return TABLE
+
+
+def lazily(name):
+    if name not in CACHE:
+        CACHE[name] = torch.zeros(16)
+    return CACHE[name]
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("layer.w = lazily('a')", set()),
+        ("layer.w = workspace()", {"address attribute layer.w"}),
+        ("CACHE['a'] = layer.weight * 2", {"address slot CACHE['a']"}),
+        ("if 'a' not in CACHE:\n    CACHE['a'] = layer.weight * 2", {"freshness none CACHE['a']"}),
+    ],
+)
+def test_module_globals_are_roots(body: str, expected: set[str]) -> None:
+    assert brief(facts(hooks=in_method(body, top=GLOBALS))) >= expected
+    assert bool(facts(hooks=in_method(body, top=GLOBALS))) == bool(expected)
