@@ -6,7 +6,7 @@ import libcst as cst
 
 from rebindlint.model import Applicability, Rebinding, Value
 from rebindlint.plugin import FixContext, Fixer, Replacement
-from rebindlint.rewriting import allocate_once, bind_once, bound_by, call_helper
+from rebindlint.rewriting import allocate_once, bind_once, bound_by, call_helper, is_allocation
 
 __all__ = ["AttributeRebind"]
 
@@ -21,9 +21,9 @@ class AttributeRebind(Fixer):
         if bound is None or bound.plain_name not in ("", fact.cell.name) or not fact.certain:
             return None
         if not fact.weight_dependent:
-            if fact.existed_before or fact.value is Value.VIEW:
+            if fact.existed_before or fact.value is not Value.FRESH:
                 return None
-            if isinstance(bound.value, cst.Call):
+            if is_allocation(bound.value, fact):
                 return Replacement(allocate_once(bound, fact), Applicability.SAFE, f"Allocate `{bound.attribute}` once")
         if fact.existed_before or fact.may_alias:
             return (

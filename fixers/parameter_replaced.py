@@ -25,11 +25,12 @@ class ParameterReplaced(Fixer):
             return None
         if inner is bound.value and fact.value is not Value.FRESH:
             return None  # another parameter under this name: its class and attributes would be lost
-        safe = not fact.existed_before or (fact.same_layout and fact.value is Value.FRESH)
-        wrapped_here = inner is not bound.value
-        applicability = Applicability.SAFE if safe and fact.same_layout and wrapped_here else Applicability.UNSAFE
+        unchanged = not fact.existed_before or fact.value is Value.FRESH
+        applicability = Applicability.SAFE if unchanged and fact.same_layout else Applicability.UNSAFE
         called = call_helper(bound, inner, context) if fact.receiver_is_module else None
         if called is not None:
+            if inner is bound.value:
+                applicability = Applicability.UNSAFE  # not wrapped here: perhaps another class of parameter
             return Replacement(
                 called, applicability, f"Copy into `{bound.attribute}` through `{context.dialect.function}`"
             )

@@ -42,7 +42,8 @@ def diagnose(facts: Iterable[Rebinding], rules: Sequence[Rule], index: Index, co
             best[key] = fact if known is None else replace(fact, protocols=fact.protocols | known.protocols)
         else:
             best[key] = replace(known, protocols=known.protocols | fact.protocols)
-    found = [d for fact in best.values() for d in _diagnostics(fact, rules, shapes, index.protocol)]
+    own = Protocol(config.reload) if config.reload not in ("all", None, "") else index.protocol
+    found = [d for fact in best.values() for d in _diagnostics(fact, rules, shapes, own)]
     return sorted(found, key=lambda d: d.sort_key)
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "call_helper",
     "code",
     "copy_or_move",
+    "is_allocation",
     "nested",
     "parse",
     "spread",
@@ -35,11 +36,13 @@ _EMPTY = cst.Module([])
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """``receiver.name = value`` in whatever spelling. ``name`` is an expression's source: ``"w"`` quoted, or computed."""
+    """``receiver.name = value`` in whatever spelling. ``name`` is an expression's source: ``"w"`` quoted, or computed.
+    ``method`` is the one that binds: ``register_buffer``, ``register_parameter``, or none."""
 
     receiver: str
     name: str
     value: cst.BaseExpression
+    method: str = ""
 
     @classmethod
     def of(cls, target: cst.Attribute, value: cst.BaseExpression) -> Bound:
@@ -61,11 +64,20 @@ class Bound:
 
     def assignment(self, value: str) -> str:
         plain = self.plain_name
+        if self.method:
+            return f"{self.receiver}.{self.method}({self.name}, {value})"
         return f"{self.receiver}.{plain} = {value}" if plain else f"setattr({self.receiver}, {self.name}, {value})"
 
 
 def code(node: cst.CSTNode) -> str:
-    return _EMPTY.code_for_node(node).strip()
+    """Source of a node; an expression that was continued inside somebody else's brackets gets its own."""
+    text = _EMPTY.code_for_node(node).strip()
+    if "\n" in text and isinstance(node, cst.BaseExpression):
+        try:
+            cst.parse_expression(text)
+        except cst.ParserSyntaxError:
+            return f"({text})"
+    return text
 
 
 def parse(text: str) -> tuple[Statement, ...]:
@@ -134,7 +146,7 @@ def _call(call: cst.Call) -> Bound | None:
     if m.matches(call.func, registers) and len(args) == 2 == len(call.args):
         func = cst.ensure_type(call.func, cst.Attribute)
         if _is_repeatable(func.value):
-            return Bound(code(func.value), code(args[0].value), args[1].value)
+            return Bound(code(func.value), code(args[0].value), args[1].value, func.attr.value)
     return None
 
 
@@ -165,15 +177,21 @@ def unwrapped(value: cst.BaseExpression) -> cst.BaseExpression | None:
 
 
 def call_helper(bound: Bound, value: cst.BaseExpression, context: FixContext) -> tuple[Statement, ...] | None:
-    """The tree's own helper, so that it copies on a reload; None when it has none that can."""
+    """The tree's own helper, so that it copies on a reload; None when it has none that can, or would make a parameter of a buffer."""
     dialect = context.dialect
-    if dialect.kind is None or dialect.kind is HelperKind.REBINDS:
+    if dialect.kind is None or dialect.kind is HelperKind.REBINDS or bound.method == "register_buffer":
         return None
     function = context.local_name(dialect.module, dialect.function)
-    arguments = [bound.receiver, bound.name, code(value)]
+    arguments = [bound.receiver, bound.name, code(_bare(value))]
     if dialect.kind is HelperKind.PREFER_COPY:
         arguments.append("prefer_copy=True")
     return parse(wrapped(function, arguments, context.width))
+
+
+def _bare(value: cst.BaseExpression) -> cst.BaseExpression:
+    """Without parentheses that only let it span lines: those of the call around it do that too."""
+    bare = value.with_changes(lpar=[], rpar=[]) if value.lpar else value
+    return bare if code(value).count("#") == code(bare).count("#") else value
 
 
 def wrapped(function: str, arguments: list[str], width: int) -> str:
@@ -239,6 +257,7 @@ def _condition(parts: list[str], width: int) -> str:
     return f"if (\n    {inner}\n):"
 
 
+_EMPTY_FACTORIES = ("empty", "empty_like", "new_empty", "empty_strided")
 _ON_TENSORS = ("to", "float", "half", "bfloat16", "contiguous", "t", "transpose", "permute", "view", "clone", "reshape")
 
 
@@ -250,6 +269,12 @@ def _is_surely_tensor(value: cst.BaseExpression) -> bool:
         return True
     method = m.Attribute(attr=m.OneOf(*[m.Name(name) for name in _ON_TENSORS]))
     return m.matches(value, m.Call(func=m.Attribute(value=m.Name("torch") | m.Name("F")) | method))
+
+
+def is_allocation(value: cst.BaseExpression, fact: Rebinding) -> bool:
+    """Memory whose contents at first are zeros or nobody's business; any other contents may have been changed since, and are copied."""
+    empty = m.Call(func=m.Attribute(attr=m.OneOf(*[m.Name(name) for name in _EMPTY_FACTORIES])))
+    return m.matches(value, empty) or (fact.zeroed and isinstance(value, cst.Call))
 
 
 def allocate_once(bound: Bound, fact: Rebinding) -> tuple[Statement, ...]:

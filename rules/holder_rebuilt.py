@@ -66,7 +66,7 @@ No automatic fix yet: building once under a guard is right only when everything 
 
 from __future__ import annotations
 
-from rebindlint.model import Binding, Rebinding
+from rebindlint.model import Binding, Hazard, Rebinding
 from rebindlint.plugin import Rule
 
 
@@ -77,7 +77,7 @@ class HolderRebuilt(Rule):
     def owns(self, fact: Rebinding) -> bool:
         if fact.retransformed or fact.overlapping or fact.prefer_copy_unsupported:
             return False
-        return fact.binding is Binding.HOLDER
+        return fact.hazard is Hazard.LIFETIME and fact.binding is Binding.HOLDER
 
     def message(self, fact: Rebinding) -> str:
         return f"`{fact.cell.path}` is built anew each time `{fact.hook}` runs and takes tensors of its own with it; a captured graph keeps using theirs"

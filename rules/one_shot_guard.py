@@ -63,7 +63,7 @@ No automatic fix: what has to be computed again, and into what, only the code's 
 
 from __future__ import annotations
 
-from rebindlint.model import Binding, Hazard, Rebinding
+from rebindlint.model import Hazard, Rebinding
 from rebindlint.plugin import Rule
 
 
@@ -74,7 +74,7 @@ class OneShotGuard(Rule):
     def owns(self, fact: Rebinding) -> bool:
         if fact.retransformed or fact.overlapping or fact.prefer_copy_unsupported:
             return False
-        return fact.hazard is Hazard.FRESHNESS and not fact.source_lost and fact.binding is not Binding.RELEASE
+        return fact.hazard is Hazard.FRESHNESS and not fact.source_lost
 
     def message(self, fact: Rebinding) -> str:
         where = f" (line {fact.guarded.start.row})" if fact.guarded is not None else ""

@@ -59,7 +59,7 @@ No automatic fix: who should own the memory is a matter of design.
 
 from __future__ import annotations
 
-from rebindlint.model import Binding, Rebinding
+from rebindlint.model import Binding, Hazard, Rebinding
 from rebindlint.plugin import Rule
 
 
@@ -70,7 +70,7 @@ class ReleasedTensor(Rule):
     def owns(self, fact: Rebinding) -> bool:
         if fact.retransformed or fact.overlapping or fact.prefer_copy_unsupported:
             return False
-        return fact.binding is Binding.RELEASE
+        return fact.hazard is Hazard.LIFETIME and fact.binding is Binding.RELEASE
 
     def message(self, fact: Rebinding) -> str:
         return f"`{fact.cell.path}` is released when `{fact.hook}` runs again; a captured graph keeps using its memory"

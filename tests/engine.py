@@ -59,18 +59,18 @@ def write_files(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-def index_of(root: Path, /, *, config: Config | None = None, **files: str) -> Index:
+def index_of(root: Path, config: Config | None = None, /, **files: str) -> Index:
     """The index of the files written below ``root``, which is an import root of its own."""
     write_files(root, files)
     config = config or Config(root=root, jobs=1)
     return build_index(discover(["."], config, cwd=root).context, config)
 
 
-def executed(*, config: Config | None = None, **files: str) -> Executed:
+def executed(config: Config | None = None, /, **files: str) -> Executed:
     """What executing every hook of these files comes to."""
     with tempfile.TemporaryDirectory() as folder:
         config = config or Config(jobs=1)
-        return execute_hooks(index_of(Path(folder), config=config, **files), config, jobs=1)
+        return execute_hooks(index_of(Path(folder), config, **files), config, jobs=1)
 
 
 def facts(**files: str) -> list[Rebinding]:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from engine import brief, facts, in_method, in_module
+
+
+def miss(*values: Any, reason: str) -> Any:
+    """A case that the engine does not get right yet."""
+    return pytest.param(*values, marks=pytest.mark.xfail(strict=True, reason=reason))
 
 
 @pytest.mark.parametrize(
@@ -32,7 +39,6 @@ from engine import brief, facts, in_method, in_module
         ("torch.utils.swap_tensors(layer.weight, Parameter(layer.weight * 2))", "address data layer.weight"),
         ("layer._parameters['weight'] = Parameter(layer.weight * 2)", "address slot layer.weight"),
         ("layer.cache['a'] = layer.weight * 2", "address slot layer.cache['a']"),
-        ("layer.cache[0] = layer.weight * 2", "address slot layer.cache[0]"),
         ("layer.items = [layer.weight * 2]", "address attribute layer.items"),
         ("layer.pair = (layer.weight * 2, layer.scale + 1)", "address attribute layer.pair"),
         ("layer.items = {'a': layer.weight * 2}", "address attribute layer.items"),
@@ -40,9 +46,26 @@ from engine import brief, facts, in_method, in_module
 )  # fmt: skip
 def test_bindings_of_new_tensors(body: str, expected: str) -> None:
     found = facts(hooks=in_method(body, reads="layer.w, layer.cache, layer.items, layer.pair"))
-    paths = {" ".join((f.hazard, f.binding, f.cell.path)) for f in found}
-    direct = {p for p, f in zip(sorted(paths), found, strict=False) if f.protocols}
-    assert expected in paths, direct
+    assert expected in brief(found)
+
+
+@pytest.mark.parametrize(
+    ("init", "expected"),
+    [
+        ("self.cache = {}", {"address slot self.cache['a']"}),
+        ("self.cache = dict()", {"address slot self.cache['a']"}),
+        ("self.cache = torch.zeros(4, 4)", set()),  # writes elements of a tensor
+        ("self.register_buffer('cache', torch.zeros(4, 4))", set()),
+        miss(
+            "self.cache = [None, None]",
+            {"address slot self.cache['a']"},
+            reason="reported as a refresh that is skipped",
+        ),
+    ],
+)
+def test_a_subscript_is_a_slot_or_an_element(init: str, expected: set[str]) -> None:
+    text = in_module("self.cache['a'] = self.weight * 2", init=init, reads="self.cache")
+    assert brief(facts(hooks=text)) == expected
 
 
 @pytest.mark.parametrize(
@@ -71,8 +94,8 @@ def test_bindings_of_new_tensors(body: str, expected: str) -> None:
         "setattr(layer.weight, 'w', 1)",
         "layer.w = lambda x: x",
         "def fn(x):\n    return x\nlayer.w = fn",
-        "import copy\nother = copy.copy(layer)\nother.weight = layer.weight * 2",
         "import copy\nother = copy.copy(layer)\nother.w = layer.weight * 2",
+        "import copy\nother = copy.deepcopy(layer)\nother.w = layer.weight * 2",
         "import copy\np = copy.copy(layer.weight)\np.data = p * 2",
         "layer.w = layer.weight * 2\ndel layer.w",
         "layer.w = layer.weight * 2\nlayer.w = None",
@@ -87,7 +110,7 @@ def test_what_keeps_every_captured_address_is_silent(body: str) -> None:
     ("body", "expected"),
     [
         ("layer.w = getattr(layer, 'weight') * 2", {"address attribute layer.w"}),
-        ("layer.w = getattr(layer, 'absent', layer.weight)", None),
+        ("layer.w = getattr(layer, 'absent', layer.weight)", set()),
         ("if hasattr(layer, 'weight'):\n    layer.w = layer.weight * 2", {"address attribute layer.w"}),
         ("name = 'w'\nif not hasattr(layer, name):\n    setattr(layer, name, layer.weight)", set()),
         (
@@ -97,28 +120,33 @@ def test_what_keeps_every_captured_address_is_silent(body: str) -> None:
         ("layer.flag = 1\nif layer.flag == 2:\n    layer.w = layer.weight * 2", set()),
     ],
 )
-def test_reading(body: str, expected: set[str] | None) -> None:
-    found = brief(facts(hooks=in_method(body, reads="layer.w, layer.v")))
-    if expected is None:
-        assert found <= {"address attribute layer.w"}
-    else:
-        assert found == expected
+def test_reading(body: str, expected: set[str]) -> None:
+    assert brief(facts(hooks=in_method(body, reads="layer.w, layer.v"))) == expected
 
 
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        (
-            "self.weight *= 2",
-            {"freshness copy self.weight"},
-        ),  # in place: transformed again only where nothing was loaded
+        ("self.weight *= 2", set()),  # the next load overwrites it first
         ("self.count += 1", set()),
-        ("self.w += self.weight", None),
+        ("self.w += 1", {"freshness copy self.w"}),  # no load overwrites it
     ],
 )
-def test_augmented_assignment_writes_in_place(body: str, expected: set[str] | None) -> None:
-    found = brief(facts(hooks=in_module(body, init="self.count = 0\nself.w = torch.zeros(4)")))
-    assert not any(line.startswith("address") for line in found)
+def test_augmented_assignment_writes_in_place(body: str, expected: set[str]) -> None:
+    found = facts(hooks=in_module(body, init="self.count = 0\nself.w = torch.zeros(4)"))
+    assert brief(found) == expected
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "self.items.append(self.weight * 2)",
+        "self.items += [self.weight * 2]",
+    ],
+)
+def test_a_list_that_grows_keeps_a_stale_tensor(body: str) -> None:
+    found = facts(hooks=in_module(body, init="self.items = []", reads="self.items[0]"))
+    assert {f.hazard for f in found} == {"freshness"}
 
 
 @pytest.mark.parametrize(
@@ -133,18 +161,6 @@ def test_augmented_assignment_writes_in_place(body: str, expected: set[str] | No
 )  # fmt: skip
 def test_released_tensors(body: str, init: str, expected: set[str]) -> None:
     assert brief(facts(hooks=in_module(body, init=init))) == expected
-
-
-def test_a_source_that_its_derivative_overwrote_is_lost() -> None:
-    body = """
-    if self.packed is None:
-        self.packed = self.weight * 2
-        del self.weight
-        self.register_parameter("weight", None)
-    """
-    found = facts(hooks=in_module(body, init="self.packed = None", reads="self.packed"))
-    assert {f.cell.name for f in found} <= {"packed", "weight"}
-    assert found
 
 
 GLOBALS = """
@@ -170,10 +186,10 @@ def lazily(name):
     [
         ("layer.w = lazily('a')", set()),
         ("layer.w = workspace()", {"address attribute layer.w"}),
+        miss("workspace()", {"address attribute TABLE"}, reason="a global bound to a tensor is not compared"),
         ("CACHE['a'] = layer.weight * 2", {"address slot CACHE['a']"}),
         ("if 'a' not in CACHE:\n    CACHE['a'] = layer.weight * 2", {"freshness none CACHE['a']"}),
     ],
 )
 def test_module_globals_are_roots(body: str, expected: set[str]) -> None:
-    assert brief(facts(hooks=in_method(body, top=GLOBALS))) >= expected
-    assert bool(facts(hooks=in_method(body, top=GLOBALS))) == bool(expected)
+    assert brief(facts(hooks=in_method(body, top=GLOBALS, reads="layer.w, TABLE, CACHE"))) == expected

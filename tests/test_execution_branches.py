@@ -156,17 +156,18 @@ def notes(source: str) -> list[str]:
 @pytest.mark.parametrize(
     "body",
     [
-        "if layer.config.a:\n    layer.w = layer.weight * 2\nraise ValueError",
         "self.process_weights_after_loading(layer)",
         "descend(layer, 0)",
-        "for i in range(300):\n    for j in range(300):\n        for k in range(300):\n            layer.count = layer.weight + k",
+        "for i in range(300):\n    for j in range(300):\n        for k in range(300):\n            count = i + j + k",
+        "while True:\n    layer.count = 1",
+        "nested = lambda f: f(f)\nnested(nested)",
     ],
-    ids=["always raises", "calls itself", "recursion", "huge loop"],
+    ids=["calls itself", "recursion", "huge loop", "endless loop", "fixed point"],
 )
-def test_giving_up_is_said_or_the_end_is_reached(body: str) -> None:
-    result = executed(hooks=in_method(body, top="def descend(layer, n):\n    return descend(layer, n + 1)\n"))
-    assert result.hooks == 1
-    assert {note.code for note in result.notes} <= {"RB003"}
+def test_what_does_not_end_by_itself_is_left_and_the_rest_is_judged(body: str) -> None:
+    top = "def descend(layer, n):\n    layer.n = n\n    return descend(layer, n + 1)\n"
+    result = executed(hooks=in_method(f"{body}\nlayer.w = layer.weight * 2", top=top))
+    assert brief(result.facts) == REBOUND
 
 
 def test_no_path_through_a_hook_is_noted_at_the_hook() -> None:

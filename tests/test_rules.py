@@ -162,11 +162,6 @@ def test_the_example_is_flagged_with_the_rule_s_code_and_its_replacement_is_not(
     assert lint(block(code, "Use instead"), tmp_path) == []
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="RB201 and RB106 own facts of their bindings under every hazard, RB203 and RB204 every freshness hazard; "
-    "the engine gives these bindings to lifetime hazards only",
-)
 def test_no_fact_has_two_owners() -> None:
     assert {described(one): found for one in all_facts() if len(found := owners(one)) > 1} == {}
 

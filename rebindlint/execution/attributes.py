@@ -154,6 +154,8 @@ def read(m: Interpreter, value: Value, name: str, node: ast.AST) -> Value:
         return _read_super(m, value, name, node)
     if isinstance(value, Const):
         return _read_constant(value, name)
+    if isinstance(value, ListValue) and name in ("values", "indices") and len(value.items) == 2:
+        return value.items[name == "indices"]  # what torch's reductions over a dimension give
     if isinstance(value, ListValue | DictValue | Scalar):
         return BoundMethod(value, name)
     if isinstance(value, Function) and name == "__wrapped__":
@@ -444,11 +446,13 @@ def _note(m: Interpreter, container: object, name: object, value: Value, old: Va
 
 def note_slot(m: Interpreter, container: object, key: object, value: Value, old: Value | None) -> None:
     """Record that a slot of a container was bound."""
+    binding = Binding.SLOT
     if isinstance(container, DictValue) and container.owner is not None:
+        binding = Binding.ATTRIBUTE if container.label.endswith("__dict__") else Binding.SLOT
         container = container.owner
         if isinstance(container, Obj) and container.is_module and maybe_tensor(value) is not None:
             container.registered.add(str(key))
-    _note(m, container, key, value, old, Binding.SLOT)
+    _note(m, container, key, value, old, binding)
 
 
 def delete(m: Interpreter, target: Value, name: str) -> None:

@@ -105,7 +105,7 @@ def call(m: Interpreter, name: str, args: list[Value], keywords: dict[str, Value
     if name in ("list", "tuple", "set", "sorted", "reversed", "iter", "frozenset"):
         return _sequence(m, name, args, node)
     if name == "dict":
-        found = DictValue({k: v for k, v in keywords.items()})
+        found = DictValue(dict(keywords.items()))
         if args and isinstance(args[0], DictValue):
             found.items = {**args[0].items, **found.items}
         return found
@@ -310,6 +310,8 @@ def library(m: Interpreter, label: str, args: list[Value], keywords: dict[str, V
         return Partial(args[0], args[1:], keywords)
     if label in ("copy.copy", "copy.deepcopy") and args:
         tensor = attributes.as_tensor(m, args[0]) if not isinstance(args[0], Obj) else None
+        if isinstance(args[0], Obj):
+            return _copied_object(m, args[0])
         if tensor is None:
             return args[0]
         if last == "deepcopy":
@@ -321,6 +323,9 @@ def library(m: Interpreter, label: str, args: list[Value], keywords: dict[str, V
             dict(tensor.attributes),
         )
         return shallow
+    if last == "__setattr__" and len(args) >= 3:
+        attributes.write(m, args[-3], _attribute_name(args[-2]), args[-1])
+        return NOTHING
     if last in ("cast", "wraps", "ensure_future") and args:
         return args[-1]
     if last in ("tqdm", "chain", "track") and args:
@@ -335,6 +340,14 @@ def library(m: Interpreter, label: str, args: list[Value], keywords: dict[str, V
         inner = ",".join(label_of(a) for a in args)
         return Unknown(f"{label}({inner})") if is_stable(inner) else Unknown(f"{label}()")
     return None
+
+
+def _copied_object(m: Interpreter, obj: Obj) -> Obj:
+    """A shallow copy: other attributes from now on, the same tensors in them."""
+    found = Obj(f"{obj.label}~", obj.cls, is_module=obj.is_module, exact=obj.exact, born=max(m.run, 1))
+    found.attributes, found.registered, found.initial = dict(obj.attributes), set(obj.registered), dict(obj.initial)
+    m.keep.append(found)
+    return found
 
 
 # ---- methods of built-in values

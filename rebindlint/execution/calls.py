@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable
+from dataclasses import replace
 
 from rebindlint.execution import attributes, builtin_calls, initial, tensors, torch_table
 from rebindlint.execution.interpreter import MAX_DEPTH, Frame, Interpreter, Raised, Returned
@@ -204,6 +205,8 @@ def enter(m: Interpreter, function: Function, args: list[Value], keywords: dict[
         frozenset(keywords),
     )
     _bind_parameters(m, info, env, args, keywords, frame)
+    if frame.rejected:
+        return NOTHING  # the call raises; what comes behind it is looked at all the same
     m.frames.append(frame)
     rank, m.oracle.rank = m.oracle.rank, len(m.frames) + (0 if info.binds else FAR)
     try:
@@ -354,9 +357,11 @@ def _bind_parameters(
     if spec.vararg is not None:
         env.variables[spec.vararg.arg] = ListValue(args[len(names) :])
     if spec.kwarg is not None:
-        env.variables[spec.kwarg.arg] = DictValue({name: value for name, value in left.items()})
+        env.variables[spec.kwarg.arg] = DictValue(dict(left.items()))
     elif left and frame.transparent and m.frames:
-        m.rejected.append(m.site(Binding.REPLACE, Const(sorted(left)[0]), None))
+        frame.rejected = True
+        site = m.site(Binding.REPLACE, Const(sorted(left)[0]), None)
+        m.rejected.append(replace(site, helper=frame.helper, prefer_copy="prefer_copy" in left))
 
 
 def _default(m: Interpreter, node: ast.expr, info: FunctionInfo) -> Value:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from rebindlint.execution.cells import Captured, Edge, owned_storages
 from rebindlint.execution.interpreter import Interpreter, Site
 from rebindlint.execution.places import place_of
-from rebindlint.execution.twice import Outcome
+from rebindlint.execution.twice import Outcome, shared_roots
 from rebindlint.execution.values import DELETED, FIRST, SECOND, Const, DictValue, ListValue, Obj, Tensor, Unknown, Value
 from rebindlint.index.hooks import Hook
 from rebindlint.index.modules import Module
@@ -28,7 +28,7 @@ def compare(outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebindin
         yield _local_fact(m, outcome, hook, site, unsupported=True)
     if not outcome.completed:
         return
-    owned = owned_storages(m, outcome.roots)
+    owned = owned_storages(m, [*outcome.roots, *shared_roots(m)])
     safe = {cell.storage.number: _is_fresh(cell.storage.epochs, cell.epochs) for cell in outcome.captured or []}
     done: set[tuple[int, object, int]] = set()
     for cell in outcome.captured or []:
@@ -141,9 +141,10 @@ def _stale(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebi
         and old.storage.number in cell.storage.sources
         and old.storage.number != cell.storage.number
     )
-    upto = (
-        next((i for i, e in enumerate(cell.edges) if isinstance(e.holder, ListValue | DictValue)), len(cell.edges)) - 1
-    )
+    upto: int | None = None
+    if (id(holder), cell.last.key) not in (outcome.first_sites or {}):  # bound as a part of the container around it
+        inside = (i for i, e in enumerate(cell.edges) if isinstance(e.holder, ListValue | DictValue))
+        upto = next(inside, len(cell.edges)) - 1
     return _make(
         m,
         outcome,

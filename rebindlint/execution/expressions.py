@@ -419,9 +419,8 @@ def bind_slot(m: Interpreter, holder: Value, index: Value | None, value: Value) 
             old = holder.items[index.value]
             holder.items[index.value] = value
             attributes.note_slot(m, holder, index.value % max(len(holder.items), 1), value, old)
-    elif isinstance(holder, Unknown) and (obj := attributes.as_object(m, holder)) is not None:
-        key = key_of(index)
-        name = f"[{key!r}]"
+    elif isinstance(holder, Unknown | Obj) and (obj := attributes.as_object(m, holder)) is not None and obj.cls is None:
+        name = f"[{key_of(index)!r}]"
         old = obj.attributes.get(name)
         obj.attributes[name] = value
         attributes.note_slot(m, obj, name, value, old)

@@ -194,8 +194,8 @@ def _expression(m: Interpreter, node: ast.expr, write: InitWrite, obj: Obj, labe
         return _expression(m, branch, write, obj, label)
     if isinstance(node, ast.Call):
         return _call(m, node, module, obj, label, write)
-    if isinstance(node, ast.List | ast.Tuple) and not node.elts:
-        return ListValue([])
+    if isinstance(node, ast.List | ast.Tuple) and all(isinstance(item, ast.Constant) for item in node.elts):
+        return ListValue([Const(item.value) for item in node.elts if isinstance(item, ast.Constant)])
     if isinstance(node, ast.Dict) and not node.keys:
         return DictValue({}, label)
     if isinstance(node, ast.Lambda):

@@ -64,6 +64,7 @@ class Frame:
     transparent: bool = False
     helper: Dialect | None = None
     helper_keywords: frozenset[str] = frozenset()
+    rejected: bool = False  # it was given an argument that it does not take
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -55,7 +55,9 @@ def _augmented(m: Interpreter, node: ast.AugAssign, env: Env) -> None:
         m.transform(tensor, content, tensor.storage.epochs | m.epochs([value]), m.sources([value]))
         return
     if isinstance(old, ListValue) and isinstance(value, ListValue):
-        old.items.extend(value.items)
+        for item in value.items:
+            old.items.append(item)
+            attributes.note_slot(m, old, len(old.items) - 1, item, None)
         return
     bind(m, node.target, binary(m, node.op, old, value), env)
 

@@ -19,7 +19,19 @@ from rebindlint.execution.interpreter import (
     Site,
 )
 from rebindlint.execution.oracle import Oracle
-from rebindlint.execution.values import DELETED, SECOND, Const, Env, Function, Obj, Storage, Tensor, Unknown, Value
+from rebindlint.execution.values import (
+    DELETED,
+    SECOND,
+    Const,
+    DictValue,
+    Env,
+    Function,
+    Obj,
+    Storage,
+    Tensor,
+    Unknown,
+    Value,
+)
 from rebindlint.index.classes import FunctionInfo
 from rebindlint.index.hooks import Hook
 from rebindlint.index.tree import Index
@@ -84,8 +96,7 @@ def execute_twice(
             outcome.captured = []
             return outcome
         known.add(signature)
-    roots += _shared(m)
-    outcome.captured = walk(m, roots)
+    outcome.captured = walk(m, [*roots, *shared_roots(m)])
     outcome.first_sites, outcome.first_moved, outcome.first_conditions = m.sites, m.moved, list(m.conditions)
     oracle.recording = False
     m.run, m.sites, m.moved, m.copies, m.conditions, m.steps = 2, {}, {}, {}, [], 0
@@ -99,7 +110,6 @@ def execute_twice(
         outcome.over_budget = True
         return outcome
     restore.apply(m)
-    roots += [root for root in _shared(m) if root[0] not in {name for name, _ in roots}]
     outcome.completed = True
     return outcome
 
@@ -133,7 +143,7 @@ def _objects(m: Interpreter, hook: Hook) -> tuple[Value | None, dict[str, Value]
         receiver = Obj("self", hook.receiver, is_module=m.index.is_module(hook.receiver))
     arguments: dict[str, Value] = {}
     spec = info.node.args
-    names = [a for a in spec.posonlyargs + spec.args][1 if receiver is not None else 0 :]
+    names = [*spec.posonlyargs, *spec.args][1 if receiver is not None else 0 :]
     required = names[: len(names) - len(spec.defaults)] if spec.defaults else names
     for argument in names:
         if argument.arg in _LAYER_NAMES or _is_module_annotation(m, info, argument):
@@ -204,19 +214,18 @@ def _run(m: Interpreter, number: int, hook: Hook, receiver: Value | None, argume
     calls.enter(m, Function(hook.function, None, receiver), [], dict(arguments), hook.function.node)
 
 
-def _shared(m: Interpreter) -> list[tuple[str, Value]]:
-    """Module globals and class attributes that the execution bound or looked at."""
+def shared_roots(m: Interpreter) -> list[tuple[str, Value]]:
+    """Module globals, class attributes and remembered results that the execution bound or looked at, as they are now."""
     found: list[tuple[str, Value]] = [
-        (name, value) for (_, name), value in m.globals.items() if not isinstance(value, Const | Unknown)
+        (name, value) for (_, name), value in m.globals.items() if not isinstance(value, Const | Unknown | Tensor)
     ]
     classes = {id(cls): cls for cls in m.keep if hasattr(cls, "qualified")}
-    found += [
-        (f"{getattr(classes.get(i), 'name', 'class')}.{name}", value)
-        for (i, name), value in m.class_attributes.items()
-        if not isinstance(value, Const | Unknown)
-    ]
+    for (number, name), value in m.class_attributes.items():
+        if not isinstance(value, Const | Unknown):
+            found.append((f"{getattr(classes.get(number), 'name', 'class')}.{name}", value))
     found += [("cache", value) for value in m.cached.values() if not isinstance(value, Const | Unknown)]
-    return found
+    kept: dict[object, Value] = {name: value for (_, name), value in m.globals.items() if isinstance(value, Tensor)}
+    return [*found, ("globals", DictValue(kept))] if kept else found
 
 
 # ---- reload
@@ -302,9 +311,14 @@ def _load_into_live(m: Interpreter, obj: Obj, *, restored: bool) -> None:
                 value.storage.content, value.storage.epochs, value.storage.changed = content, SECOND, 2
                 if restored and obj.initial[name][0]:
                     value.dtype, value.shape = obj.initial[name]
-        elif value is DELETED:
+        elif _is_gone(value):
             obj.attributes[name] = _checkpoint_tensor(m, obj, name)
             obj.registered.add(name)
+
+
+def _is_gone(value: Value | None) -> bool:
+    """Deleted or set to None: a checkpoint still has a tensor of that name."""
+    return value is DELETED or (isinstance(value, Const) and value.value is None)
 
 
 def _checkpoint_tensor(m: Interpreter, obj: Obj, name: str) -> Tensor:
@@ -323,7 +337,7 @@ def _put_fresh(m: Interpreter, obj: Obj) -> dict[str, Tensor]:
         obj.registered.discard(name)
     for name in sorted(obj.initial):
         old = obj.attributes.get(name)
-        if name in remembered or old is DELETED:
+        if name in remembered or _is_gone(old):
             obj.attributes[name] = _checkpoint_tensor(m, obj, name)
             obj.registered.add(name)
     if _FLAG in obj.attributes:

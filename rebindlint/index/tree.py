@@ -234,9 +234,7 @@ class Index:
 
     def is_parameter_class(self, info: ClassInfo) -> bool:
         return any(
-            name.endswith(("nn.Parameter", "nn.Buffer", "torch.Tensor", "UninitializedParameter"))
-            or name == "Parameter"
-            or name.endswith(".Parameter")
+            name == "Parameter" or name.endswith((".Parameter", "nn.Buffer", "torch.Tensor", "UninitializedParameter"))
             for name in self.externals(info)
         )
 

@@ -54,7 +54,9 @@ def test_modules_are_told_by_their_outermost_base(tmp_path: Path) -> None:
         """,
     )
     modules = {
-        name for name in ["A", "B", "C", "D", "Plain", "Weight", "Generic"] if index.is_module(class_named(index, "m", name))
+        name
+        for name in ["A", "B", "C", "D", "Plain", "Weight", "Generic"]
+        if index.is_module(class_named(index, "m", name))
     }
     assert modules == {"A", "B", "C", "D", "Generic"}
     assert index.is_parameter_class(class_named(index, "m", "Weight"))
