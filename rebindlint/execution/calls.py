@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 
 from rebindlint.execution import attributes, builtin_calls, initial, tensors, torch_table
+from rebindlint.execution.declared import declared
 from rebindlint.execution.interpreter import MAX_DEPTH, Frame, Interpreter, Raised, Returned
 from rebindlint.execution.oracle import FAR
 from rebindlint.execution.values import (
@@ -181,6 +182,10 @@ def _called_as_tensor(receiver: Unknown, name: str, args: list[Value]) -> bool:
 def enter(m: Interpreter, function: Function, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
     """Run a function of the tree. Recursion and great depth are cut: then the result is summarised."""
     info = function.info
+    if m.index.declared:
+        known = declared(m, f"{info.module.name}.{info.qualified}", args, keywords)
+        if known is not None:
+            return known
     if function.receiver is not None and not info.is_static:
         args = [function.receiver, *args]
     skipped = _skips(m, function, info, args, keywords, node)
@@ -440,6 +445,8 @@ def _dataclass_fields(
 def _external(m: Interpreter, label: str, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
     if label in BUILTINS:
         return builtin_calls.call(m, label, args, keywords, node)
+    if m.index.declared and (known := declared(m, label, args, keywords)) is not None:
+        return known
     last = label.rpartition(".")[2]
     if label.startswith("torch.") or last in ("Parameter", "UninitializedParameter"):
         return tensors.function(m, label, args, keywords, node)

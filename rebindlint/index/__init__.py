@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rebindlint.index.dialect import find_dialects
+from rebindlint.index.dialect import find_dialects, outside_dialect
 from rebindlint.index.hooks import Hook, find_hooks
 from rebindlint.index.tree import Index
 from rebindlint.model import Protocol
@@ -35,6 +35,8 @@ def build_index(sources: Sequence[Source], config: Config) -> Index:
     own = [d for top, d in index.dialects.items() if top in ("vllm", "sglang")] or list(index.dialects.values())
     if own:
         index.dialect = own[0]
+    elif imports_vllm:
+        index.dialect = outside_dialect(config.target_version)
     tops = {source.module.split(".")[0] for source in sources}
     index.protocol = (
         Protocol.LAYERWISE if "vllm" in tops or (imports_vllm and "sglang" not in tops) else Protocol.DIRECT

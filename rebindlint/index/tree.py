@@ -44,6 +44,7 @@ class Index:
         self.config = config
         self.failures: dict[str, tuple[int, int, str]] = {}
         self.bytes: dict[str, bytes] = {}
+        self.declared = bool(config.helpers or config.allocators)
         self.dialect = Dialect()
         self.dialects: dict[str, Dialect] = {}
         self.protocol = Protocol.DIRECT

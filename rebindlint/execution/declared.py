@@ -1,0 +1,42 @@
+"""Functions that the project's configuration declares: its own replace helpers and allocators, also where they cannot be entered."""
+
+from __future__ import annotations
+
+from rebindlint.execution import attributes, tensors
+from rebindlint.execution.interpreter import Interpreter
+from rebindlint.execution.values import NOTHING, Const, Obj, Value
+from rebindlint.model import Binding
+
+__all__ = ["declared"]
+
+
+def declared(m: Interpreter, name: str, args: list[Value], keywords: dict[str, Value]) -> Value | None:
+    """What a declared function of that dotted name does, None for every other.
+
+    An allocator gives newly allocated memory. A helper is called as ``helper(owner, name, tensor)``: it ``rebinds``, or it
+    ``copies`` (``copies-if`` the layouts agree, which they do on a reload) into the tensor that stands under the name.
+    """
+    config = m.index.config
+    if name in config.allocators:
+        return m.fresh(name, [*args, *keywords.values()])
+    kind = dict(config.helpers).get(name)
+    if kind is None:
+        return None
+    given = [*args, *keywords.values()]
+    owner = attributes.as_object(m, given[0]) if given else None
+    if owner is None or len(given) < 3 or not isinstance(given[1], Const) or not isinstance(given[1].value, str):
+        return NOTHING
+    tensor = attributes.as_tensor(m, given[2])
+    if tensor is not None:
+        _bind(m, owner, given[1].value, tensors.parameter(m, tensor), copies=kind != "rebinds")
+    return NOTHING
+
+
+def _bind(m: Interpreter, owner: Obj, name: str, value: Value, *, copies: bool) -> None:
+    held = owner.attributes.get(name)
+    current = attributes.maybe_tensor(held) if held is not None else None
+    source = attributes.maybe_tensor(value)
+    if copies and m.run == 2 and current is not None and source is not None:
+        tensors.copy_into(m, current, source)
+    else:
+        attributes.write(m, owner, name, value, Binding.PARAMETER)
