@@ -87,6 +87,7 @@ class Explorer:
         self.limit = limit
         self.executions = 0
         self.failures = 0
+        self.only_promising = False  # the rest leads to no statement that binds anything
         self.promising = False  # the plan handed out last leads to statements that no path has executed
         self.avoid: set[tuple[Hashable, int]] = set()
         self.exhausted = False
@@ -106,6 +107,8 @@ class Explorer:
             if self._todo[0][0] >= FAR and self.executions - self.failures >= self.limit // 3:
                 return
             rank, _, plan, default, goal = heapq.heappop(self._todo)
+            if self.only_promising and rank >= 0 and not goal:
+                continue
             if rank < FAR and goal and goal <= self.covered:
                 self._push(rank + FAR, plan, default)  # another path has been there meanwhile
                 continue

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Executed", "execute_hooks"]
 
 MAX_EXECUTIONS = 48
+MAX_AIMLESS = 10  # paths that lead nowhere new, whatever they bind
 MAX_FRUITLESS = 5  # paths in a row that lead nowhere new and bind nothing which an earlier one had not bound
 _CHUNK = 3
 _COLLECT_EVERY = 2  # hooks: an execution leaves cycles behind; syntax trees survive and are not looked at again
@@ -123,7 +124,7 @@ class _Search:
 
     def explore(self) -> None:
         explorer = Explorer(MAX_EXECUTIONS)
-        fruitless = 0
+        fruitless = aimless = 0
         for plan, default in explorer.plans():
             oracle = Oracle(plan, default, explorer.avoid)
             outcome = execute_twice(
@@ -135,9 +136,10 @@ class _Search:
             else:
                 explorer.record(oracle, default)
             self._collect(outcome, oracle, default)
+            aimless += not explorer.promising
             fruitless = 0 if outcome.captured else fruitless + (not explorer.promising)
-            if fruitless >= MAX_FRUITLESS:
-                break
+            if fruitless >= MAX_FRUITLESS or aimless >= MAX_AIMLESS:
+                explorer.only_promising = True
         self.executions += explorer.executions
         if explorer.exhausted:
             self.spent = f"after {explorer.executions} paths"
