@@ -160,6 +160,7 @@ def _fixed_copy(tree: Tree, target: Path) -> Path:
         copy = target / source.relative_to(tree.folder)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, copy)
+    click.echo(f"Fixing {tree.package}, and linting again what was fixed, until nothing changes ...")
     _rebindlint(target, "--fix", "--quiet", "--no-cache", tree.package)
     changed = [
         path

@@ -7,7 +7,7 @@ import libcst.matchers as m
 
 from rebindlint.model import Applicability, HelperKind, Rebinding, Value
 from rebindlint.plugin import FixContext, Fixer, Replacement
-from rebindlint.rewriting import Bound, Statement, bind_once, code, parse, wrapped
+from rebindlint.rewriting import Bound, Statement, bind_once, code, is_repeatable, parse, wrapped
 
 __all__ = ["ReplaceWithoutCopy"]
 
@@ -41,12 +41,13 @@ class ReplaceWithoutCopy(Fixer):
         self, call: cst.Call, fact: Rebinding, context: FixContext, applicability: Applicability
     ) -> Replacement | None:
         args = [a.value for a in call.args if a.keyword is None]
-        if len(args) != 3 or len(call.args) != 3 or not isinstance(args[0], cst.Name | cst.Attribute):
+        if len(args) != 3 or len(call.args) != 3 or not (is_repeatable(args[0]) and is_repeatable(args[1])):
             return None
         bound = Bound(code(args[0]), code(args[1]), args[2])
-        again = f"{code(call.func)}({code(args[0])}, {code(args[1])}, {{new}})"
         return Replacement(
-            bind_once(bound, fact, context, assign=again),
+            bind_once(
+                bound, fact, context, rebind=lambda new: f"{code(call.func)}({bound.receiver}, {bound.name}, {new})"
+            ),
             applicability,
             f"Bind `{bound.attribute}` once, then copy into it",
         )

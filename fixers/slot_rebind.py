@@ -7,11 +7,11 @@ import libcst.matchers as m
 
 from rebindlint.model import Applicability, Rebinding
 from rebindlint.plugin import FixContext, Fixer, Replacement
-from rebindlint.rewriting import agreement, code, parse
+from rebindlint.rewriting import agreement, assigned, code, parse
 
 __all__ = ["SlotRebind"]
 
-_REPEATABLE = m.Name() | m.Attribute(value=m.Name()) | m.SimpleString() | m.Integer()
+_REPEATABLE = m.Name() | m.Attribute(value=m.Name()) | m.SimpleString()
 
 
 class SlotRebind(Fixer):
@@ -24,14 +24,15 @@ class SlotRebind(Fixer):
             value=m.Name() | m.Attribute(value=m.Name()), slice=[m.SubscriptElement(m.Index(_REPEATABLE))]
         )
         shape = m.SimpleStatementLine(body=[m.Assign(targets=[m.AssignTarget(slot)])])
-        if not m.matches(statement, shape) or not fact.cell.path.endswith("]") or fact.may_alias or fact.existed_before:
+        in_dictionary = fact.cell.path.endswith("']")  # `0 in a_list` would compare tensors
+        if not m.matches(statement, shape) or not in_dictionary or fact.may_alias or fact.existed_before:
             return None
         assign = cst.ensure_type(cst.ensure_type(statement, cst.SimpleStatementLine).body[0], cst.Assign)
         target = cst.ensure_type(assign.targets[0].target, cst.Subscript)
         holder, key = code(target.value), code(target.slice[0])
         new, old = context.temporary("new_tensor"), context.temporary("old_tensor")
         text = (
-            f"{new} = {code(assign.value)}\n"
+            f"{assigned(new, assign.value, context.width)}"
             f"{old} = {holder}[{key}] if {key} in {holder} else None\n"
             f"{agreement(old, new, context.width, may_be_none=False)}\n"
             f"    {old}.copy_({new})\n"

@@ -1,4 +1,4 @@
-"""An argument that the tree's helper does not take: dropped, where the helper copies by itself."""
+"""An argument that the tree's helper does not take: dropped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class UnsupportedArgument(Fixer):
     def fix(
         self, statement: cst.SimpleStatementLine | cst.BaseCompoundStatement, fact: Rebinding, context: FixContext
     ) -> Replacement | None:
-        if fact.helper is None or fact.helper.kind is not HelperKind.COPIES:
+        if fact.helper is None or fact.helper.kind is HelperKind.PREFER_COPY:
             return None
         argument = m.Arg(keyword=m.Name("prefer_copy"))
         calls = m.findall(statement, m.Call(args=[m.ZeroOrMore(), argument, m.ZeroOrMore()]))
@@ -31,4 +31,4 @@ class UnsupportedArgument(Fixer):
         new = statement.deep_replace(call, call.with_changes(args=args))
         if not isinstance(new, cst.SimpleStatementLine):
             return None
-        return Replacement((new,), Applicability.SAFE, "Drop `prefer_copy`: this tree's helper copies by itself")
+        return Replacement((new,), Applicability.SAFE, "Drop `prefer_copy`, which this tree's helper does not take")

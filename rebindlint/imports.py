@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -37,25 +38,30 @@ class Imports:
                 for alias, imported in imported_names(node, self.module, self.is_package):
                     if (imported.module, imported.name) == (wanted, function):
                         return alias
-        taken = function in self._names()
-        name = f"_{function}" if taken else function
-        clause = f"{function} as {name}" if taken else function
+        taken = self._names(function)
+        others = (f"_{function}_{number}" for number in itertools.count(2))  # two underscores in front would be mangled
+        name = next(n for n in itertools.chain((function, f"_{function}"), others) if n not in taken)
+        clause = function if name == function else f"{function} as {name}"
         edit = self._inside(wanted, clause, inside) if self.cyclic and inside is not None else self._top(wanted, clause)
         if edit not in self.edits:
             self.edits.append(edit)
         return name
 
-    def _names(self) -> set[str]:
-        found = {n.id for n in ast.walk(self.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        found |= {
-            n.name for n in ast.walk(self.tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        }
-        return found | {
-            a.asname or a.name
-            for n in ast.walk(self.tree)
-            if isinstance(n, ast.Import | ast.ImportFrom)
-            for a in n.names
-        }
+    def _names(self, sought: str) -> set[str]:
+        """Names that the file binds anywhere; none when the one that is sought does not even occur in it."""
+        if not any(sought in line for line in self.lines):
+            return set()
+        found: set[str] = set()
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                found.add(node.name)
+            elif isinstance(node, ast.arg):
+                found.add(node.arg)
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                found |= {alias.asname or alias.name for alias in node.names}
+        return found
 
     def _insert(self, row: int, text: str) -> Edit:
         """A line of its own in front of ``row`` (from 1; one past the end appends)."""
@@ -89,7 +95,19 @@ class Imports:
             if extended is not None:
                 return extended
         row = self._row(wanted, imports)
-        return self._insert(row, f"from {wanted} import {clause}")
+        gap = self.newline if self._starts_a_section(wanted, imports) else ""
+        return self._insert(row, f"{gap}from {wanted} import {clause}")
+
+    def _starts_a_section(self, wanted: str, imports: list[ast.Import | ast.ImportFrom]) -> bool:
+        """The file's own package is imported for the first time, behind others: import sorters want a blank line there."""
+        top = wanted.split(".")[0]
+        tops = {
+            (node.module or "").split(".")[0] if isinstance(node, ast.ImportFrom) else alias.name.split(".")[0]
+            for node in imports
+            for alias in node.names
+        }
+        relative = any(isinstance(node, ast.ImportFrom) and node.level for node in imports)
+        return bool(imports) and not relative and top not in tops and top == self.module.split(".")[0]
 
     def _row(self, wanted: str, imports: list[ast.Import | ast.ImportFrom]) -> int:
         """After the last import of the same top package that sorts before it; else after the last import, or the docstring."""

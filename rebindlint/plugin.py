@@ -47,13 +47,14 @@ class FixContext:
 
     ``dialect`` is the tree's own replace helper. ``local_name(module, function)`` gives the name under which a
     function is to be called in this file and notes that the import is needed (existing imports are reused).
-    ``temporary(stem)`` gives a name that the enclosing function does not use. ``indent`` is one step of indentation,
+    ``temporary(stem)`` gives a name that the enclosing function does not use, ``attribute(stem)`` an attribute that the file does not. ``indent`` is one step of indentation,
     ``width`` how many columns are left for a statement.
     """
 
     dialect: Dialect
     local_name: Callable[[str, str], str]
     temporary: Callable[[str], str]
+    attribute: Callable[[str], str]
     indent: str = "    "
     width: int = 80
 
@@ -71,7 +72,8 @@ class Replacement:
 class Fixer(ABC):
     """Rewrites the statement of a finding with the same code.
 
-    ``scope``: what ``fix`` is given: the ``statement`` of the fact, or the ``guard``, the ``if`` around it that skipped the refresh.
+    ``scope``: what ``fix`` is given: the ``statement`` of the fact, or the ``guard``, the ``if`` around it that skipped the refresh
+    (the statement, when nothing did).
     """
 
     code: ClassVar[str]

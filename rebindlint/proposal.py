@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import itertools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -21,6 +23,7 @@ from rebindlint.splice import (
     parse_alone,
     place_of_whole,
     render,
+    source_of,
     stands_alone,
     step_of,
     temporaries,
@@ -52,7 +55,7 @@ class Proposal:
     def fix(self, tasks: Sequence[Task]) -> Fix | None:
         """All tasks are about one statement; they are done together or not at all."""
         module = self._module
-        node = self._node(tasks)
+        node = self._node(tasks) if all(task.fact.certain for task in tasks) else None
         if node is None or not stands_alone(module, node):
             return None
         inside = function_around(module, node)
@@ -69,6 +72,7 @@ class Proposal:
             self._dialect(tasks, node),
             lambda wanted, function: imports.local_name(wanted, function, inside),
             temporaries(inside),
+            lambda stem: _unused(stem, module.text),
             step_of(module, inside),
             _WIDTH - len(indent),
         )
@@ -78,8 +82,9 @@ class Proposal:
         applicability = replacement.applicability
         if applicability is Applicability.SAFE and _is_filled_later(inside, node):
             applicability = Applicability.UNSAFE
-        old = ast.get_source_segment(module.text, node) or ""
-        content = with_comments(old, render(replacement.statements, indent, context.indent, newline), indent, newline)
+        content = with_comments(
+            source_of(module, node), render(replacement.statements, indent, context.indent, newline), indent, newline
+        )
         edit = Edit(place_of_whole(module, node), content)
         return Fix(applicability, replacement.message, tuple(sorted((edit, *imports.edits))))
 
@@ -91,19 +96,21 @@ class Proposal:
 
     def _dialect(self, tasks: Sequence[Task], node: ast.stmt) -> Dialect:
         """The tree's helper; none where the file also binds the attribute to plain tensors, which a registered parameter would refuse."""
+        text = self._module.text
         names = {task.fact.cell.name for task in tasks if not task.fact.cell.registered}
-        if any(name in names for name in _plainly_bound(self._module.tree, node)):
+        several = {name for name in names if text.count(f".{name}") > 1}  # cheaper than looking at every statement
+        if several and any(name in several for name in _plainly_bound(self._module.tree, node)):
             return Dialect()
         return self._index.dialect_for(self._module.name)
 
     def _node(self, tasks: Sequence[Task]) -> ast.stmt | None:
-        """The statement itself, or the innermost ``if`` around it whose condition is the guard."""
+        """The statement itself; for fixers of guards the innermost ``if`` around it whose condition skipped it, if one did."""
         fact, fixer = tasks[0].fact, tasks[0].fixer
         start = fact.statement.start
         statements = statements_of(self._module.tree)
-        if fixer.scope == "guard":
-            if fact.guarded is None or len(tasks) > 1:
-                return None
+        if fixer.scope == "guard" and len(tasks) > 1:
+            return None
+        if fixer.scope == "guard" and fact.guarded is not None:
             row = fact.guarded.start.row
             around = [n for n in statements if isinstance(n, ast.If) and n.test.lineno == row and _spans(n, start)]
             return around[-1] if around else None
@@ -113,6 +120,12 @@ class Proposal:
 
 def _spans(node: ast.stmt, position: Position) -> bool:
     return node.lineno <= position.row <= (node.end_lineno or node.lineno)
+
+
+def _unused(stem: str, text: str) -> str:
+    """``stem``, or the first numbered form of it that does not occur in the text."""
+    names = (stem if number == 1 else f"{stem}_{number}" for number in itertools.count(1))
+    return next(name for name in names if not re.search(rf"\b{name}\b", text))
 
 
 def _rewritten(statement: Statement, tasks: Sequence[Task], context: FixContext) -> Replacement | None:

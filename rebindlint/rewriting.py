@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
 import libcst.matchers as m
 
-from rebindlint.model import HelperKind, Rebinding
+from rebindlint.model import HelperKind, Rebinding, Value
 from rebindlint.plugin import FixContext
 
 __all__ = [
@@ -15,12 +16,14 @@ __all__ = [
     "Statement",
     "agreement",
     "allocate_once",
+    "assigned",
     "bind_once",
     "bound_by",
     "call_helper",
     "code",
     "copy_or_move",
     "is_allocation",
+    "is_repeatable",
     "nested",
     "parse",
     "spread",
@@ -104,7 +107,7 @@ def bound_by(statement: Statement) -> Bound | None:
 
 
 def _attribute(target: cst.BaseExpression, value: cst.BaseExpression) -> Bound | None:
-    if isinstance(target, cst.Attribute) and _is_repeatable(target.value):
+    if isinstance(target, cst.Attribute) and is_repeatable(target.value):
         return Bound.of(target, value)
     return None
 
@@ -140,19 +143,25 @@ def spread(statement: Statement, context: FixContext) -> tuple[Statement, tuple[
 
 def _call(call: cst.Call) -> Bound | None:
     args = [a for a in call.args if a.keyword is None and not a.star]
-    if m.matches(call.func, m.Name("setattr")) and len(args) == 3 == len(call.args) and _is_repeatable(args[0].value):
+    if len(args) != len(call.args) or len(args) < 2 or not is_repeatable(args[1 if len(args) == 3 else 0].value):
+        return None  # the name would be evaluated twice
+    if m.matches(call.func, m.Name("setattr")) and len(args) == 3 and is_repeatable(args[0].value):
         return Bound(code(args[0].value), code(args[1].value), args[2].value)
     registers = m.Attribute(attr=m.Name("register_parameter") | m.Name("register_buffer"))
-    if m.matches(call.func, registers) and len(args) == 2 == len(call.args):
+    if m.matches(call.func, registers) and len(args) == 2:
         func = cst.ensure_type(call.func, cst.Attribute)
-        if _is_repeatable(func.value):
+        if is_repeatable(func.value):
             return Bound(code(func.value), code(args[0].value), args[1].value, func.attr.value)
     return None
 
 
-def _is_repeatable(node: cst.BaseExpression) -> bool:
-    """Evaluating it twice is the same as evaluating it once."""
-    return isinstance(node, cst.Name) or (isinstance(node, cst.Attribute) and _is_repeatable(node.value))
+def is_repeatable(node: cst.BaseExpression) -> bool:
+    """Evaluating it twice is the same as evaluating it once: names, attributes of them, and text made of those."""
+    if isinstance(node, cst.Attribute):
+        return is_repeatable(node.value)
+    if isinstance(node, cst.FormattedString | cst.ConcatenatedString | cst.BinaryOperation):
+        return not m.findall(node, m.Call() | m.Subscript() | m.NamedExpr() | m.Await())
+    return isinstance(node, cst.Name | cst.SimpleString)
 
 
 def unwrapped(value: cst.BaseExpression) -> cst.BaseExpression | None:
@@ -211,21 +220,27 @@ def nested(text: str) -> str:
     return text.replace("\n", "\n    ")
 
 
-def bind_once(bound: Bound, fact: Rebinding, context: FixContext, *, assign: str = "") -> tuple[Statement, ...]:
-    """Bind in the first run; afterwards copy into what is there, where shape and dtype agree."""
+def bind_once(
+    bound: Bound, fact: Rebinding, context: FixContext, *, rebind: Callable[[str], str] | None = None
+) -> tuple[Statement, ...]:
+    """Bind in the first run (with ``rebind``, else as it was bound); afterwards copy into what is there, where shape and dtype agree."""
     stem = bound.plain_name.strip("_") or "tensor"
     named = isinstance(bound.value, cst.Name)
     new = code(bound.value) if named else context.temporary(f"new_{stem}")
     old = context.temporary(f"old_{stem}")
-    target = f"{old}.data" if fact.cell.registered or fact.value_is_parameter else old
+    # autograd refuses writes to parameters, and to views of those that require a gradient
+    quietly = fact.cell.registered or fact.value_is_parameter or fact.value is Value.VIEW
+    target = f"{old}.data" if quietly else old
+    tested = ("shape", "stride()", "dtype", "device") if fact.existed_before else ("shape", "dtype")
+    may_be_none = not _is_surely_tensor(bound.value)
     source = f"{new}.clone()" if fact.may_alias else new
     return parse(
-        f"{'' if named else f'{new} = {code(bound.value)}{chr(10)}'}"
+        f"{'' if named else assigned(new, bound.value, context.width)}"
         f"{old} = getattr({bound.receiver}, {bound.name}, None)\n"
-        f"{agreement(old, new, context.width, may_be_none=not _is_surely_tensor(bound.value))}\n"
+        f"{agreement(old, new, context.width, may_be_none=may_be_none, tested=tested)}\n"
         f"    {target}.copy_({source})\n"
         "else:\n"
-        f"    {assign.format(new=new) or bound.assignment(new)}\n"
+        f"    {(rebind or bound.assignment)(new)}\n"
     )
 
 
@@ -235,7 +250,7 @@ def copy_or_move(moved: Bound, context: FixContext) -> tuple[Statement, ...]:
     new = context.temporary(f"new_{parameter.rpartition('.')[2].strip('_')}")
     parts = [f"{parameter}.{what} == {new}.{what}" for what in ("shape", "stride()", "dtype", "device")]
     return parse(
-        f"{new} = {code(moved.value)}\n"
+        f"{assigned(new, moved.value, context.width)}"
         f"{_condition(parts, context.width)}\n"
         f"    {parameter}.data.copy_({new})\n"
         "else:\n"
@@ -243,10 +258,19 @@ def copy_or_move(moved: Bound, context: FixContext) -> tuple[Statement, ...]:
     )
 
 
-def agreement(old: str, new: str, width: int, *, may_be_none: bool) -> str:
+def assigned(name: str, value: cst.BaseExpression, width: int) -> str:
+    """``name = value`` as a line, or as a call that is wrapped."""
+    text = f"{name} = {code(value)}"
+    if len(text) <= width or "\n" in text or not isinstance(value, cst.Call) or value.lpar:
+        return text + "\n"
+    arguments = [code(a.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for a in value.args]
+    return wrapped(f"{name} = {code(value.func)}", arguments, width)
+
+
+def agreement(old: str, new: str, width: int, *, may_be_none: bool, tested: Sequence[str] = ("shape", "dtype")) -> str:
     """The ``if`` line that asks whether ``new`` can be copied into ``old``."""
     present = [f"{old} is not None", f"{new} is not None"] if may_be_none else [f"{old} is not None"]
-    return _condition([*present, f"{old}.shape == {new}.shape", f"{old}.dtype == {new}.dtype"], width)
+    return _condition([*present, *(f"{old}.{what} == {new}.{what}" for what in tested)], width)
 
 
 def _condition(parts: list[str], width: int) -> str:

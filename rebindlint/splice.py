@@ -23,6 +23,7 @@ __all__ = [
     "parse_alone",
     "place_of_whole",
     "render",
+    "source_of",
     "stands_alone",
     "step_of",
     "temporaries",
@@ -91,11 +92,15 @@ def step_of(module: Module, inside: FunctionNode) -> str:
 
 
 def parse_alone(module: Module, node: ast.stmt) -> Statement:
-    """The statement's lines, dedented and parsed alone. Raises what LibCST raises."""
+    """The statement parsed alone. Raises what LibCST raises."""
+    return cst.parse_module(source_of(module, node)).body[0]
+
+
+def source_of(module: Module, node: ast.stmt) -> str:
+    """The statement's lines up to its end, dedented."""
     lines = module.lines[node.lineno - 1 : node.end_lineno]
-    end = _end(module, node)
-    lines[-1] = lines[-1][: end.column - 1]
-    return cst.parse_module(textwrap.dedent("\n".join(lines)) + "\n").body[0]
+    lines[-1] = lines[-1][: _end(module, node).column - 1]
+    return textwrap.dedent("\n".join(lines)) + "\n"
 
 
 def render(statements: Sequence[Statement], indent: str, step: str, newline: str) -> str:

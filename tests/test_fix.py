@@ -206,9 +206,9 @@ def test_an_import_of_several_lines_is_not_cut_in_two() -> None:
     assert imported(before)[1] == before.replace(")\n", f")\nfrom {HELPER} import replace_parameter\n")
 
 
-def test_without_a_neighbour_it_stands_behind_the_last_import() -> None:
+def test_without_a_neighbour_it_starts_a_section_behind_the_last_import() -> None:
     before = '"""Doc."""\n\nimport os\nimport torch\n\nx = 1\n'
-    after = before.replace("import torch\n", f"import torch\nfrom {HELPER} import replace_parameter\n")
+    after = before.replace("import torch\n", f"import torch\n\nfrom {HELPER} import replace_parameter\n")
     assert imported(before)[1] == after
 
 
@@ -222,7 +222,7 @@ def test_without_imports_it_stands_behind_the_docstring() -> None:
 
 def test_a_line_ends_as_the_others_do() -> None:
     assert imported("import torch\r\n\r\nx = 1\r\n")[1] == (
-        f"import torch\r\nfrom {HELPER} import replace_parameter\r\n\r\nx = 1\r\n"
+        f"import torch\r\n\r\nfrom {HELPER} import replace_parameter\r\n\r\nx = 1\r\n"
     )
 
 
@@ -269,3 +269,16 @@ def test_two_fixes_of_a_file_ask_for_one_import() -> None:
     imports = Imports("vllm.layer", "a.py", False, ast.parse(text), text.split("\n"), "\n", False)
     assert {imports.local_name(HELPER, "replace_parameter", None) for _ in range(2)} == {"replace_parameter"}
     assert len(imports.edits) == 1
+
+
+def test_among_third_party_imports_a_third_party_helper_needs_no_section() -> None:
+    before = "import torch\n\nx = 1\n"
+    assert imported(before, module="plugin.layer")[1] == (
+        f"import torch\nfrom {HELPER} import replace_parameter\n\nx = 1\n"
+    )
+
+
+def test_both_names_may_be_taken() -> None:
+    name, text = imported("replace_parameter = _replace_parameter = None\n")
+    assert name == "_replace_parameter_2"
+    assert text.startswith(f"from {HELPER} import replace_parameter as _replace_parameter_2\n")

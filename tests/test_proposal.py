@@ -1,0 +1,241 @@
+"""What fixers make of statements that are not plain: several targets, computed names, comments, memory that is filled later."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from rebindlint.config import Config
+from rebindlint.pipeline import Request, run
+
+TREES = Path(__file__).parent / "fixtures" / "_trees"
+IMPL = """
+import torch
+
+
+def pair(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return weight.abs(), weight.float()
+
+
+class Impl:
+    def __init__(self, layer: torch.nn.Module) -> None:
+        self.layer = layer
+
+    def process_weights_after_loading(self, act_dtype: torch.dtype) -> None:
+        weight: torch.Tensor = self.layer.weight.float()
+{body}
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.first * self.second
+"""
+METHOD = """
+import torch
+from torch.nn import Parameter
+
+from {helper} import {function}
+
+
+class Method:
+    def create_weights(self, layer: torch.nn.Module) -> None:
+        layer.weight = Parameter(torch.zeros(4, 4), requires_grad=False)
+
+    def process_weights_after_loading(self, layer: torch.nn.Module) -> None:
+{body}
+
+    def apply(self, layer: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return x * layer.first * layer.second
+"""
+
+
+def block(text: str) -> str:
+    return textwrap.indent(textwrap.dedent(text).strip("\n"), " " * 8)
+
+
+def fixed(folder: Path, source: str, *, tree: str = "", unsafe: bool = False) -> tuple[str, list[str]]:
+    """The source after fixing, and the attributes that were flagged before; fixing once more changes nothing."""
+    file = folder / "hooks.py"
+    if tree:
+        shutil.copytree(TREES / tree, folder, dirs_exist_ok=True)
+        file = folder / ("vllm/model_executor/layers/hooks.py")
+    file.write_text(source)
+    request = Request((".",), Config(root=folder, jobs=1), cache=False, cwd=folder)
+    flagged = [d.attribute.rpartition(".")[2] for d in run(request).diagnostics]
+    for _ in range(2):
+        outcome = run(Request((".",), request.config, fix=True, unsafe=unsafe, cache=False, cwd=folder))
+    assert outcome.changed == ()
+    return file.read_text(), flagged
+
+
+def of_impl(folder: Path, body: str, *, unsafe: bool = False) -> str | None:
+    """The hook's body after fixing; None when nothing was changed. Something must have been flagged."""
+    source = IMPL.format(body=block(body))
+    text, flagged = fixed(folder, source, unsafe=unsafe)
+    assert flagged
+    if text == source:
+        return None
+    start = text.index("weight: torch.Tensor = self.layer.weight.float()\n")
+    return textwrap.dedent(text[start:].partition("\n")[2].partition("\n\n    def forward")[0])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+COPY = """\
+old_{0} = getattr(self, "{0}", None)
+if (
+    old_{0} is not None
+    and new_{0} is not None
+    and old_{0}.shape == new_{0}.shape
+    and old_{0}.dtype == new_{0}.dtype
+):
+    old_{0}.copy_(new_{0})
+else:
+    self.{0} = new_{0}
+"""
+
+
+def test_names_and_unread_attributes_between_flagged_targets_stay_as_they_are(folder: Path) -> None:
+    found = of_impl(folder, "self.first, unread = pair(weight)\nself.second = weight + unread")
+    assert found is not None
+    assert found.startswith("new_first, unread = pair(weight)\n" + COPY.format("first"))
+
+
+def test_a_target_that_is_not_flagged_is_bound_as_before(folder: Path) -> None:
+    found = of_impl(folder, "self.first, self.other = pair(weight)\nself.second = None")
+    assert found is not None
+    assert found.startswith("new_first, new_other = pair(weight)\n" + COPY.format("first") + "self.other = new_other\n")
+
+
+def test_a_target_whose_receiver_is_another_target_is_left_alone(folder: Path) -> None:
+    assert of_impl(folder, "self, self.first = self, weight * 2\nself.second = None") is None
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "self.first = self.other = weight * 2",
+        "self.first: torch.Tensor = weight * 2",
+        "self.other = 1; self.first = weight * 2",
+        "if self.layer is not None: self.first = weight * 2",
+        'self.first = torch.ops.demo.scale(weight * 2, """\n    text\n""").float()',
+        "*rest, self.first = weight, weight * 2",
+        "self.first = weight\nself.first = self.first * 2",
+    ],
+    ids=["chain", "annotation", "two on a line", "one-line suite", "text of several lines", "star", "in steps"],
+)
+def test_what_no_fixer_understands_is_reported_and_left_alone(folder: Path, statement: str) -> None:
+    assert of_impl(folder, f"{statement}\nself.second = None", unsafe=True) is None
+
+
+def test_memory_that_is_filled_after_it_was_bound_is_not_copied_too_early(folder: Path) -> None:
+    body = "table = torch.zeros_like(weight)\nself.first = table\ntable.copy_(weight)\nself.second = None"
+    assert of_impl(folder, body) is None
+
+
+def test_memory_that_is_filled_through_an_out_argument_is_not_copied_too_early(folder: Path) -> None:
+    body = "table = weight.abs()\nself.first = table.view(-1)\ntorch.add(weight, 1, out=table)\nself.second = None"
+    assert of_impl(folder, body) is None
+
+
+def test_what_is_read_after_it_was_bound_may_be_copied(folder: Path) -> None:
+    body = "table = weight.abs()\nself.first = table\nassert table.dtype == act_dtype\nself.second = None"
+    assert of_impl(folder, body) is not None
+
+
+def test_a_long_value_is_wrapped_like_a_formatter_does(folder: Path) -> None:
+    value = "torch.nn.functional.scaled_dot_product_attention(weight, weight, weight)"
+    found = of_impl(folder, f"self.first = {value}\nself.second = None")
+    assert found is not None
+    assert found.startswith(
+        "new_first = torch.nn.functional.scaled_dot_product_attention(\n    weight, weight, weight\n)\n"
+    )
+
+
+def of_method(folder: Path, body: str, tree: str, *, unsafe: bool = False, more: str = "") -> str | None:
+    source = METHOD.format(helper="vllm.model_executor.utils", function="replace_parameter", body=block(body)) + more
+    text, flagged = fixed(folder, source, tree=tree, unsafe=unsafe)
+    assert flagged
+    if text == source:
+        return None
+    start = text.index("def process_weights_after_loading")
+    return textwrap.dedent(text[start:].partition("\n")[2].partition("\n\n    def apply")[0])
+
+
+def test_a_computed_name_may_hold_braces(folder: Path) -> None:
+    body = """
+    layer.second = None
+    for prefix in ("fir",):
+        replace_parameter(layer, f"{prefix}st", layer.weight * 2)
+    """
+    found = of_method(folder, body, "rebinds")
+    assert found is not None
+    assert 'old_tensor = getattr(layer, f"{prefix}st", None)\n' in found
+    assert '        replace_parameter(layer, f"{prefix}st", new_tensor)' in found
+
+
+def test_a_name_that_a_call_computes_is_not_computed_twice(folder: Path) -> None:
+    body = 'setattr(layer, "first".lower(), Parameter(layer.weight * 2, requires_grad=False))\nlayer.second = None'
+    source = METHOD.format(helper="vllm.model_executor.utils", function="replace_parameter", body=block(body))
+    text, _ = fixed(folder, source, tree="rebinds", unsafe=True)
+    assert text == source
+
+
+def test_comments_that_would_be_lost_stand_above(folder: Path) -> None:
+    body = """
+    layer.first = Parameter(
+        # column-major
+        (layer.weight * 2).to(torch.int8),
+        requires_grad=False,  # inference only
+    )
+    layer.second = None
+    """
+    found = of_method(folder, body, "prefer_copy")
+    assert found is not None
+    assert found.startswith(
+        "# column-major\n# inference only\n"
+        'replace_parameter(\n    layer, "first", (layer.weight * 2).to(torch.int8), prefer_copy=True\n)\n'
+    )
+
+
+def test_an_attribute_that_is_a_plain_tensor_elsewhere_is_not_registered(folder: Path) -> None:
+    """A module refuses a plain tensor where a parameter is registered."""
+    more = """
+
+def forget(layer: torch.nn.Module) -> None:
+    layer.first = torch.zeros(1)
+"""
+    source = IMPL.replace("class Impl:", "class Impl(torch.nn.Module):").replace(
+        "        self.layer = layer", "        super().__init__()\n        self.layer = layer"
+    )
+    body = block("self.first = weight * 2\nself.second = None")
+    plain, _ = fixed(folder, source.format(body=body) + more, tree="prefer_copy")
+    assert "replace_parameter" not in plain
+    assert "old_first.copy_(new_first)" in plain
+    registered, _ = fixed(folder, source.format(body=body), tree="prefer_copy")
+    assert 'replace_parameter(self, "first", weight * 2, prefer_copy=True)' in registered
+
+
+def test_strides_are_compared_where_the_first_run_could_copy(folder: Path) -> None:
+    body = "layer.weight = Parameter(layer.weight * 2, requires_grad=False)\nlayer.first = layer.second = None"
+    source = METHOD.format(helper="vllm.model_executor.utils", function="replace_parameter", body=block(body))
+    text, flagged = fixed(folder, source.replace("layer.first *", "layer.weight *"), tree="rebinds", unsafe=True)
+    assert flagged == ["weight"]
+    assert "and old_weight.stride() == new_weight.stride()" in text
+
+
+def test_the_source_is_kept_under_a_name_of_its_own(folder: Path) -> None:
+    body = "self.layer = self.layer\nself.first = self.first.to(torch.float32)\nself.second = None"
+    source = IMPL.format(body=block(body)).replace(
+        "        self.layer = layer\n",
+        "        self.layer = layer\n        self.first = self._first_source = layer.weight\n",
+        1,
+    )
+    text, flagged = fixed(folder, source)
+    assert flagged == ["first"]
+    assert "self._first_source_2 = self.first\n" in text
+    assert "self.first.copy_(self._first_source_2)\n" in text
