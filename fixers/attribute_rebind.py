@@ -24,13 +24,15 @@ class AttributeRebind(Fixer):
             if fact.existed_before or fact.value is not Value.FRESH:
                 return None
             if is_allocation(bound.value, fact):
-                return Replacement(allocate_once(bound, fact), Applicability.SAFE, f"Allocate `{bound.attribute}` once")
+                return Replacement(
+                    allocate_once(bound, fact, context), Applicability.SAFE, f"Allocate `{bound.attribute}` once"
+                )
         if fact.existed_before or fact.may_alias:
             return (
                 None  # a copy in the first run could leave another layout behind, or write into somebody else's tensor
             )
         applicability = Applicability.SAFE if fact.same_layout else Applicability.UNSAFE
-        if fact.receiver_is_module:
+        if fact.receiver_is_module and fact.weight_dependent:  # what does not hold weights is not made a parameter
             called = call_helper(bound, bound.value, context)
             if called is not None:
                 message = f"Copy into `{bound.attribute}` through `{context.dialect.function}`"

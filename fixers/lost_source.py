@@ -9,7 +9,8 @@ import libcst.matchers as m
 
 from rebindlint.model import Applicability, Rebinding
 from rebindlint.plugin import FixContext, Fixer, Replacement
-from rebindlint.rewriting import Statement, code, parse
+from rebindlint.rewriting import Statement, parse
+from rebindlint.wrapping import code
 
 __all__ = ["LostSource"]
 

@@ -7,7 +7,7 @@ import libcst.matchers as m
 
 from rebindlint.model import Applicability, Rebinding
 from rebindlint.plugin import FixContext, Fixer, Replacement
-from rebindlint.rewriting import code
+from rebindlint.wrapping import code
 
 __all__ = ["OverlappingCopy"]
 

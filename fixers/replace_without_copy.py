@@ -7,7 +7,9 @@ import libcst.matchers as m
 
 from rebindlint.model import Applicability, HelperKind, Rebinding, Value
 from rebindlint.plugin import FixContext, Fixer, Replacement
-from rebindlint.rewriting import Bound, Statement, bind_once, code, is_repeatable, parse, wrapped
+from rebindlint.rewriting import Bound, Statement, bind_once, is_repeatable, parse
+from rebindlint.wrapping import call as written_call
+from rebindlint.wrapping import code
 
 __all__ = ["ReplaceWithoutCopy"]
 
@@ -65,7 +67,7 @@ def _asked_to_copy(statement: cst.SimpleStatementLine, call: cst.Call, context: 
     )
     if not multiline:
         return parse(
-            wrapped(
+            written_call(
                 code(call.func),
                 [*(code(a.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for a in call.args), "prefer_copy=True"],
                 context.width,

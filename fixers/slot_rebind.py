@@ -7,7 +7,8 @@ import libcst.matchers as m
 
 from rebindlint.model import Applicability, Rebinding
 from rebindlint.plugin import FixContext, Fixer, Replacement
-from rebindlint.rewriting import agreement, assigned, code, parse
+from rebindlint.rewriting import agreement, parse
+from rebindlint.wrapping import assigned, code
 
 __all__ = ["SlotRebind"]
 
@@ -30,10 +31,15 @@ class SlotRebind(Fixer):
         assign = cst.ensure_type(cst.ensure_type(statement, cst.SimpleStatementLine).body[0], cst.Assign)
         target = cst.ensure_type(assign.targets[0].target, cst.Subscript)
         holder, key = code(target.value), code(target.slice[0])
-        new, old = context.temporary("new_tensor"), context.temporary("old_tensor")
+        named = isinstance(assign.value, cst.Name)
+        new = code(assign.value) if named else context.temporary("new_tensor")
+        old = context.temporary("old_tensor")
+        lookup = f"{old} = {holder}[{key}] if {key} in {holder} else None\n"
+        if len(lookup) > context.width + 1:
+            lookup = f"{old} = (\n    {holder}[{key}] if {key} in {holder} else None\n)\n"
         text = (
-            f"{assigned(new, assign.value, context.width)}"
-            f"{old} = {holder}[{key}] if {key} in {holder} else None\n"
+            f"{'' if named else assigned(new, assign.value, context.width)}"
+            f"{lookup}"
             f"{agreement(old, new, context.width, may_be_none=False)}\n"
             f"    {old}.copy_({new})\n"
             "else:\n"

@@ -13,6 +13,9 @@ from rebindlint.model import Edit, Place, Position
 __all__ = ["Imports"]
 
 
+_WIDTH = 88  # what vLLM's and SGLang's formatters wrap at
+
+
 @dataclass(slots=True)
 class Imports:
     """The imports of one file, and what has to be added for the fixes of one function in it.
@@ -29,16 +32,18 @@ class Imports:
     cyclic: bool
     edits: list[Edit] = field(default_factory=list)
 
-    def local_name(self, wanted: str, function: str, inside: FunctionNode | None) -> str:
-        """The name under which ``wanted.function`` can be called inside that function; notes the edit that it needs."""
+    def local_name(self, wanted: str, function: str, inside: FunctionNode | None, row: int | None = None) -> str:
+        """The name under which ``wanted.function`` can be called inside that function, at ``row`` or anywhere; notes the edit that it needs."""
         if wanted == self.module:
             return function
-        for scope in (self.tree.body, inside.body if inside is not None else []):
-            for node in scope:
-                for alias, imported in imported_names(node, self.module, self.is_package):
-                    if (imported.module, imported.name) == (wanted, function):
-                        return alias
-        taken = self._names(function)
+        local = [n for n in inside.body if row is None or n.lineno < row] if inside is not None else []
+        for node in (*local, *self.tree.body):
+            for alias, imported in imported_names(node, self.module, self.is_package):
+                if (imported.module, imported.name) == (wanted, function) and (
+                    node in local or inside is None or alias not in self._names(wanted, function, alias, inside)
+                ):
+                    return alias
+        taken = self._names(wanted, function, function, self.tree)
         others = (f"_{function}_{number}" for number in itertools.count(2))  # two underscores in front would be mangled
         name = next(n for n in itertools.chain((function, f"_{function}"), others) if n not in taken)
         clause = function if name == function else f"{function} as {name}"
@@ -47,12 +52,12 @@ class Imports:
             self.edits.append(edit)
         return name
 
-    def _names(self, sought: str) -> set[str]:
-        """Names that the file binds anywhere; none when the one that is sought does not even occur in it."""
+    def _names(self, wanted: str, function: str, sought: str, scope: ast.AST) -> set[str]:
+        """Names that are bound in the scope to something else; none when the one that is sought does not even occur in the file."""
         if not any(sought in line for line in self.lines):
             return set()
         found: set[str] = set()
-        for node in ast.walk(self.tree):
+        for node in ast.walk(scope):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 found.add(node.id)
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -60,7 +65,8 @@ class Imports:
             elif isinstance(node, ast.arg):
                 found.add(node.arg)
             elif isinstance(node, ast.Import | ast.ImportFrom):
-                found |= {alias.asname or alias.name for alias in node.names}
+                imports = imported_names(node, self.module, self.is_package)
+                found |= {name for name, imported in imports if (imported.module, imported.name) != (wanted, function)}
         return found
 
     def _insert(self, row: int, text: str) -> Edit:
@@ -133,7 +139,7 @@ class Imports:
         """One more name in an import that is there, in sorted position."""
         if any(alias.name == "*" for alias in node.names):
             return None
-        after = next((a for a in node.names if a.name.lower() > clause.lower()), None)
+        after = next((a for a in node.names if _sorted_by(a.name) > _sorted_by(clause)), None)
         on_own_lines = len({a.lineno for a in node.names}) == len(node.names) and (node.end_lineno or 0) > node.lineno
         if on_own_lines and node.names[0].lineno > node.lineno:
             alias = after or node.names[-1]
@@ -142,12 +148,36 @@ class Imports:
                 return self._insert(after.lineno, f"{indent}{clause},")
             end = Position(alias.end_lineno or alias.lineno, (alias.end_col_offset or 0) + 1)
             return Edit(Place(self.shown, end, end), f",{self.newline}{indent}{clause}")
+        if self._is_full(node, clause):
+            return self._one_a_line(node, clause)
         if after is not None:
             start = Position(after.lineno, after.col_offset + 1)
             return Edit(Place(self.shown, start, start), f"{clause}, ")
         last = node.names[-1]
         end = Position(last.end_lineno or last.lineno, (last.end_col_offset or 0) + 1)
         return Edit(Place(self.shown, end, end), f", {clause}")
+
+    def _is_full(self, node: ast.ImportFrom, clause: str) -> bool:
+        """One more name would make the line too long; a line with something else on it stays one line."""
+        line = self.lines[node.lineno - 1]
+        whole = (
+            node.lineno == node.end_lineno and node.end_col_offset == len(line) and "(" not in line and "\\" not in line
+        )
+        return whole and len(line) + len(f", {clause}") > _WIDTH
+
+    def _one_a_line(self, node: ast.ImportFrom, clause: str) -> Edit:
+        names = [f"{a.name} as {a.asname}" if a.asname else a.name for a in node.names]
+        at = next((i for i, a in enumerate(node.names) if _sorted_by(a.name) > _sorted_by(clause)), len(names))
+        names.insert(at, clause)
+        lines = [f"({self.newline}", *(f"    {name},{self.newline}" for name in names), ")"]
+        start = Position(node.lineno, node.names[0].col_offset + 1)
+        return Edit(Place(self.shown, start, Position(node.lineno, (node.end_col_offset or 0) + 1)), "".join(lines))
+
+
+def _sorted_by(name: str) -> tuple[int, str]:
+    """Import sorters put constants before classes before everything else."""
+    kind = 0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2
+    return kind, name.lower()
 
 
 def statements_of(tree: ast.Module) -> Iterator[ast.stmt]:

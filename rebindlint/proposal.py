@@ -13,7 +13,7 @@ import libcst as cst
 
 from rebindlint.imports import Imports, statements_of
 from rebindlint.index.modules import FunctionNode, Module
-from rebindlint.model import Applicability, Dialect, Edit, Fix, Position, Rebinding, Value
+from rebindlint.model import Applicability, Dialect, Edit, Fix, Hazard, Position, Rebinding, Value
 from rebindlint.plugin import FixContext, Fixer, Replacement
 from rebindlint.rewriting import Statement, bound_by, spread
 from rebindlint.splice import (
@@ -55,7 +55,7 @@ class Proposal:
     def fix(self, tasks: Sequence[Task]) -> Fix | None:
         """All tasks are about one statement; they are done together or not at all."""
         module = self._module
-        node = self._node(tasks) if all(task.fact.certain for task in tasks) else None
+        node = self._node(tasks) if all(_is_about_a_tensor(task.fact) for task in tasks) else None
         if node is None or not stands_alone(module, node):
             return None
         inside = function_around(module, node)
@@ -70,7 +70,7 @@ class Proposal:
         imports = self._imports(newline)
         context = FixContext(
             self._dialect(tasks, node),
-            lambda wanted, function: imports.local_name(wanted, function, inside),
+            lambda wanted, function: imports.local_name(wanted, function, inside, node.lineno),
             temporaries(inside),
             lambda stem: _unused(stem, module.text),
             step_of(module, inside),
@@ -116,6 +116,11 @@ class Proposal:
             return around[-1] if around else None
         at = (n for n in statements if n.lineno == start.row and not hasattr(n, "body"))
         return next((n for n in at if column_of(self._module, n) == start.column), None)
+
+
+def _is_about_a_tensor(fact: Rebinding) -> bool:
+    """Lists, tuples and dictionaries that are bound as a whole, and what only may be a tensor, cannot be copied."""
+    return fact.certain and (fact.hazard is not Hazard.ADDRESS or fact.value is not Value.ABSENT)
 
 
 def _spans(node: ast.stmt, position: Position) -> bool:

@@ -10,31 +10,25 @@ import libcst.matchers as m
 
 from rebindlint.model import HelperKind, Rebinding, Value
 from rebindlint.plugin import FixContext
+from rebindlint.wrapping import argument, assigned, call, code, condition, nested
 
 __all__ = [
     "Bound",
     "Statement",
     "agreement",
     "allocate_once",
-    "assigned",
     "bind_once",
     "bound_by",
     "call_helper",
-    "code",
     "copy_or_move",
     "is_allocation",
     "is_repeatable",
-    "nested",
     "parse",
     "spread",
     "unwrapped",
-    "wrapped",
 ]
 
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
-
-
-_EMPTY = cst.Module([])
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +64,6 @@ class Bound:
         if self.method:
             return f"{self.receiver}.{self.method}({self.name}, {value})"
         return f"{self.receiver}.{plain} = {value}" if plain else f"setattr({self.receiver}, {self.name}, {value})"
-
-
-def code(node: cst.CSTNode) -> str:
-    """Source of a node; an expression that was continued inside somebody else's brackets gets its own."""
-    text = _EMPTY.code_for_node(node).strip()
-    if "\n" in text and isinstance(node, cst.BaseExpression):
-        try:
-            cst.parse_expression(text)
-        except cst.ParserSyntaxError:
-            return f"({text})"
-    return text
 
 
 def parse(text: str) -> tuple[Statement, ...]:
@@ -171,13 +154,13 @@ def unwrapped(value: cst.BaseExpression) -> cst.BaseExpression | None:
     call = cst.ensure_type(value, cst.Call)
     inner: cst.BaseExpression | None = None
     frozen = False
-    for position, argument in enumerate(call.args):
-        if argument.star:
+    for position, passed in enumerate(call.args):
+        if passed.star:
             return None
-        if (argument.keyword is None and position == 0) or m.matches(argument, m.Arg(keyword=m.Name("data"))):
-            inner = argument.value
-        elif m.matches(argument, m.Arg(keyword=m.Name("requires_grad"), value=m.Name("False"))) or (
-            position == 1 and argument.keyword is None and m.matches(argument.value, m.Name("False"))
+        if (passed.keyword is None and position == 0) or m.matches(passed, m.Arg(keyword=m.Name("data"))):
+            inner = passed.value
+        elif m.matches(passed, m.Arg(keyword=m.Name("requires_grad"), value=m.Name("False"))) or (
+            position == 1 and passed.keyword is None and m.matches(passed.value, m.Name("False"))
         ):
             frozen = True
         else:
@@ -191,33 +174,10 @@ def call_helper(bound: Bound, value: cst.BaseExpression, context: FixContext) ->
     if dialect.kind is None or dialect.kind is HelperKind.REBINDS or bound.method == "register_buffer":
         return None
     function = context.local_name(dialect.module, dialect.function)
-    arguments = [bound.receiver, bound.name, code(_bare(value))]
+    arguments = [bound.receiver, bound.name, argument(value)]
     if dialect.kind is HelperKind.PREFER_COPY:
         arguments.append("prefer_copy=True")
-    return parse(wrapped(function, arguments, context.width))
-
-
-def _bare(value: cst.BaseExpression) -> cst.BaseExpression:
-    """Without parentheses that only let it span lines: those of the call around it do that too."""
-    bare = value.with_changes(lpar=[], rpar=[]) if value.lpar else value
-    return bare if code(value).count("#") == code(bare).count("#") else value
-
-
-def wrapped(function: str, arguments: list[str], width: int) -> str:
-    """A call on one line, or its arguments on the next, or one a line, as the common formatters do it."""
-    flat = f"{function}({', '.join(arguments)})"
-    if len(flat) <= width and "\n" not in flat:
-        return flat + "\n"
-    inner = f"    {', '.join(arguments)}"
-    if len(inner) <= width and "\n" not in inner:
-        return f"{function}(\n{inner}\n)\n"
-    lines = "".join(f"    {nested(argument)},\n" for argument in arguments)
-    return f"{function}(\n{lines})\n"
-
-
-def nested(text: str) -> str:
-    """Source that moves one step to the right: its further lines move along."""
-    return text.replace("\n", "\n    ")
+    return parse(call(function, arguments, context.width))
 
 
 def bind_once(
@@ -251,34 +211,17 @@ def copy_or_move(moved: Bound, context: FixContext) -> tuple[Statement, ...]:
     parts = [f"{parameter}.{what} == {new}.{what}" for what in ("shape", "stride()", "dtype", "device")]
     return parse(
         f"{assigned(new, moved.value, context.width)}"
-        f"{_condition(parts, context.width)}\n"
+        f"{condition(parts, context.width)}\n"
         f"    {parameter}.data.copy_({new})\n"
         "else:\n"
         f"    {moved.assignment(new)}\n"
     )
 
 
-def assigned(name: str, value: cst.BaseExpression, width: int) -> str:
-    """``name = value`` as a line, or as a call that is wrapped."""
-    text = f"{name} = {code(value)}"
-    if len(text) <= width or "\n" in text or not isinstance(value, cst.Call) or value.lpar:
-        return text + "\n"
-    arguments = [code(a.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for a in value.args]
-    return wrapped(f"{name} = {code(value.func)}", arguments, width)
-
-
 def agreement(old: str, new: str, width: int, *, may_be_none: bool, tested: Sequence[str] = ("shape", "dtype")) -> str:
     """The ``if`` line that asks whether ``new`` can be copied into ``old``."""
     present = [f"{old} is not None", f"{new} is not None"] if may_be_none else [f"{old} is not None"]
-    return _condition([*present, *(f"{old}.{what} == {new}.{what}" for what in tested)], width)
-
-
-def _condition(parts: list[str], width: int) -> str:
-    flat = f"if {' and '.join(parts)}:"
-    if len(flat) <= width:
-        return flat
-    inner = "\n    and ".join(parts)
-    return f"if (\n    {inner}\n):"
+    return condition([*present, *(f"{old}.{what} == {new}.{what}" for what in tested)], width)
 
 
 _EMPTY_FACTORIES = ("empty", "empty_like", "new_empty", "empty_strided")
@@ -301,10 +244,13 @@ def is_allocation(value: cst.BaseExpression, fact: Rebinding) -> bool:
     return m.matches(value, empty) or (fact.zeroed and isinstance(value, cst.Call))
 
 
-def allocate_once(bound: Bound, fact: Rebinding) -> tuple[Statement, ...]:
+def allocate_once(bound: Bound, fact: Rebinding, context: FixContext) -> tuple[Statement, ...]:
     """Memory that does not depend on weights: allocated by the first run, zeroed by the next where the allocator promised zeros."""
-    assignment = nested(bound.assignment(code(bound.value)))
-    text = f"if getattr({bound.receiver}, {bound.name}, None) is None:\n    {assignment}\n"
+    if bound.plain_name and not bound.method:
+        assignment = assigned(bound.attribute, bound.value, context.width - len(context.indent)).rstrip()
+    else:
+        assignment = bound.assignment(code(bound.value))
+    text = f"if getattr({bound.receiver}, {bound.name}, None) is None:\n    {nested(assignment)}\n"
     if fact.zeroed:
         text += f"else:\n    {bound.attribute}.zero_()\n"
     return parse(text)

@@ -282,3 +282,29 @@ def test_both_names_may_be_taken() -> None:
     name, text = imported("replace_parameter = _replace_parameter = None\n")
     assert name == "_replace_parameter_2"
     assert text.startswith(f"from {HELPER} import replace_parameter as _replace_parameter_2\n")
+
+
+def test_an_import_that_a_local_name_hides_is_not_used() -> None:
+    before = f"from {HELPER} import replace_parameter\n\n\ndef hook(layer):\n    from other import replace_parameter\n\n    layer()\n"
+    name, text = imported(before)
+    assert name == "_replace_parameter"
+    assert "    replace_parameter,\n    replace_parameter as _replace_parameter,\n" in text
+
+
+def test_constants_and_classes_come_before_functions() -> None:
+    before = f"from {HELPER} import FLAG, Zebra, set_weight_attrs\n"
+    assert imported(before)[1] == f"from {HELPER} import FLAG, Zebra, replace_parameter, set_weight_attrs\n"
+
+
+def test_an_import_that_gets_too_long_is_spread_over_lines() -> None:
+    before = f"from {HELPER} import get_packed_modules_mapping, set_weight_attrs\n"
+    assert imported(before)[1] == (
+        f"from {HELPER} import (\n    get_packed_modules_mapping,\n    replace_parameter,\n    set_weight_attrs,\n)\n"
+    )
+
+
+def test_a_long_import_with_a_comment_stays_on_its_line() -> None:
+    before = f"from {HELPER} import get_packed_modules_mapping, set_weight_attrs  # noqa\n"
+    assert imported(before)[1] == (
+        f"from {HELPER} import get_packed_modules_mapping, replace_parameter, set_weight_attrs  # noqa\n"
+    )

@@ -239,3 +239,43 @@ def test_the_source_is_kept_under_a_name_of_its_own(folder: Path) -> None:
     assert flagged == ["first"]
     assert "self._first_source_2 = self.first\n" in text
     assert "self.first.copy_(self._first_source_2)\n" in text
+
+
+def test_a_parenthesised_value_loses_its_parentheses_as_an_argument(folder: Path) -> None:
+    body = """
+    layer.first = Parameter(
+        (
+            layer.weight.reshape(2, 2, 4).repeat_interleave(2, dim=0)
+            .permute(1, 0, 2)
+            .contiguous()
+        ),
+        requires_grad=False,
+    )
+    layer.second = None
+    """
+    found = of_method(folder, body, "prefer_copy")
+    assert found is not None
+    assert found.startswith(
+        "replace_parameter(\n"
+        "    layer,\n"
+        '    "first",\n'
+        "    layer.weight.reshape(2, 2, 4).repeat_interleave(2, dim=0)\n"
+        "    .permute(1, 0, 2)\n"
+        "    .contiguous(),\n"
+        "    prefer_copy=True,\n"
+        ")\n"
+    )
+
+
+def test_a_tuple_is_not_copied(folder: Path) -> None:
+    assert of_impl(folder, "self.first = (weight * 2, weight * 3)\nself.second = None", unsafe=True) is None
+
+
+def test_memory_without_weights_does_not_become_a_parameter(folder: Path) -> None:
+    source = IMPL.replace("class Impl:", "class Impl(torch.nn.Module):").replace(
+        "        self.layer = layer", "        super().__init__()\n        self.layer = layer"
+    )
+    body = block("self.first = torch.ones(4)\nself.second = None")
+    text, _ = fixed(folder, source.format(body=body), tree="prefer_copy")
+    assert "replace_parameter" not in text
+    assert "old_first.copy_(new_first)" in text

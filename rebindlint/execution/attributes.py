@@ -14,7 +14,6 @@ from rebindlint.execution.values import (
     ClassValue,
     Const,
     DictValue,
-    Env,
     External,
     Function,
     ListValue,
@@ -206,7 +205,7 @@ def _class_member(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value |
         method = cls.methods.get(name)
         if method is not None:
             return _bind(m, method, obj, node)
-        if name in cls.attributes and name not in initial.written_by(m, obj.cls, name):
+        if name in cls.attributes:
             if initial.is_written(m, obj.cls, name):
                 return None
             return _class_attribute(m, cls, name, node)
@@ -282,7 +281,7 @@ def _read_class(m: Interpreter, info: ClassInfo, name: str, node: ast.AST) -> Va
             return _class_attribute(m, cls, name, node)
     if name == "__name__":
         return Const(info.name)
-    if ("class", name) and (id(info), name) in m.class_attributes:
+    if (id(info), name) in m.class_attributes:
         return m.class_attributes[(id(info), name)]
     return Unknown(f"{info.name}.{name}")
 
@@ -474,7 +473,3 @@ def delete(m: Interpreter, target: Value, name: str) -> None:
     target.attributes[name] = DELETED
     target.registered.discard(name)
     _note(m, target, name, NOTHING, old, Binding.RELEASE)
-
-
-def global_env(module: Module) -> Env:
-    return Env(module)

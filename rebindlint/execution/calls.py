@@ -280,7 +280,7 @@ def _skips(
 ) -> Value | None:
     receiver = function.receiver
     if len(m.frames) >= MAX_DEPTH or sum(1 for f in m.frames if f.info is info) > 1:
-        m.hit_depth = True
+        m.hit_depth = m.hit_depth or len(m.frames) >= MAX_DEPTH
         return summarise(m, info.qualified, args, keywords, node)
     if m.frames and info.name in POST_LOAD and isinstance(receiver, Obj) and not receiver.exact and not receiver.born:
         return NOTHING  # only a bound of the receiver's class is known; each class's own hook is a root of its own

@@ -91,11 +91,6 @@ def names_no_module(name: str) -> bool:
     return name.endswith(_NO_MODULE)
 
 
-def written_by(m: Interpreter, cls: ClassInfo, name: str) -> tuple[str, ...]:
-    """Names of methods that assign ``self.name``, none of which is in the way of a class attribute here."""
-    return ()
-
-
 def _all_writes(m: Interpreter, cls: ClassInfo, name: str) -> list[InitWrite]:
     return [write for base in m.index.mro(cls) for write in base.writes.get(name, ())]
 

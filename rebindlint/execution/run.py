@@ -148,6 +148,8 @@ class _Search:
         self.captures += outcome.captured is not None
         if outcome.over_budget:
             self.spent = "because a path took too many steps"
+        elif outcome.interpreter.hit_depth:
+            self.spent = self.spent or "where calls nest too deeply"
         for name, count in outcome.interpreter.unresolved.items():
             self.unresolved[name] = self.unresolved.get(name, 0) + count
         found = list(compare(outcome, self.hook, self.readers))
