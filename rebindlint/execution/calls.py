@@ -6,10 +6,11 @@ import ast
 from collections.abc import Hashable
 from dataclasses import replace
 
-from rebindlint.execution import attributes, builtin_calls, initial, tensors, torch_table
+from rebindlint.execution import attributes, builtin_calls, expressions, initial, statements, tensors, torch_table
 from rebindlint.execution.declared import declared
 from rebindlint.execution.interpreter import MAX_DEPTH, Frame, Interpreter, Raised, Returned
 from rebindlint.execution.oracle import FAR
+from rebindlint.execution.unresolved import Assumption
 from rebindlint.execution.values import (
     NOTHING,
     BoundMethod,
@@ -32,7 +33,7 @@ from rebindlint.execution.values import (
 from rebindlint.index.classes import ClassInfo, FunctionInfo
 from rebindlint.index.dialect import HELPERS, classify
 from rebindlint.index.hooks import POST_LOAD
-from rebindlint.model import Binding
+from rebindlint.model import Binding, Dialect
 
 __all__ = ["BUILTINS", "call", "enter", "evaluate_call", "instantiate"]
 
@@ -67,15 +68,14 @@ _NO_EFFECT = (
 
 
 def evaluate_call(m: Interpreter, node: ast.Call, env: Env) -> Value:
-    from rebindlint.execution.expressions import evaluate, items_of
-
+    evaluate = expressions.evaluate
     if isinstance(node.func, ast.Name) and node.func.id == "super" and env.find("super") is None:
         return _super(m, node, env)
     callee = evaluate(m, node.func, env)
     args: list[Value] = []
     for argument in node.args:
         if isinstance(argument, ast.Starred):
-            args.extend(items_of(m, evaluate(m, argument.value, env), argument)[0])
+            args.extend(expressions.items_of(m, evaluate(m, argument.value, env), argument)[0])
         else:
             args.append(evaluate(m, argument, env))
     keywords: dict[str, Value] = {}
@@ -206,13 +206,14 @@ def enter(m: Interpreter, function: Function, args: list[Value], keywords: dict[
         env,
         node if not m.frames else info.node,
         transparent,
-        classify(info) if transparent else None,
+        _dialect_of(m, info) if transparent else None,
         frozenset(keywords),
     )
     _bind_parameters(m, info, env, args, keywords, frame)
     if frame.rejected:
         return NOTHING  # the call raises; what comes behind it is looked at all the same
     m.frames.append(frame)
+    m.inside_helper += transparent
     rank, m.oracle.rank = m.oracle.rank, len(m.frames) + (0 if info.binds else FAR)
     try:
         value = _run(m, info, env)
@@ -222,6 +223,7 @@ def enter(m: Interpreter, function: Function, args: list[Value], keywords: dict[
         value = Unknown(f"{info.qualified}@{m.place(node)}")
     finally:
         m.frames.pop()
+        m.inside_helper -= transparent
         m.oracle.rank = rank
     if (
         isinstance(value, Unknown)
@@ -235,6 +237,13 @@ def enter(m: Interpreter, function: Function, args: list[Value], keywords: dict[
     if pure is not None and len(m.oracle.answers) == asked and _is_constant(value):
         m.index.pure[pure] = copied_constant(value)
     return value
+
+
+def _dialect_of(m: Interpreter, info: FunctionInfo) -> Dialect:
+    known = m.index.helpers.get(info)
+    if known is None:
+        known = m.index.helpers[info] = classify(info)
+    return known
 
 
 def _pure_key(
@@ -279,26 +288,18 @@ def _skips(
     m: Interpreter, function: Function, info: FunctionInfo, args: list[Value], keywords: dict[str, Value], node: ast.AST
 ) -> Value | None:
     receiver = function.receiver
-    if len(m.frames) >= MAX_DEPTH or sum(1 for f in m.frames if f.info is info) > 1:
+    if len(m.frames) >= MAX_DEPTH or [f.info for f in m.frames].count(info) > 1:
         m.hit_depth = m.hit_depth or len(m.frames) >= MAX_DEPTH
         return summarise(m, info.qualified, args, keywords, node)
     if m.frames and info.name in POST_LOAD and isinstance(receiver, Obj) and not receiver.exact and not receiver.born:
         return NOTHING  # only a bound of the receiver's class is known; each class's own hook is a root of its own
     if isinstance(info.node, ast.Lambda):
         return None
-    if any(name in ("abstractmethod", "overload") for name in info.decorators) or _is_abstract(info):
+    if info.is_abstract:
         return _by_annotation(
             m, info, Unknown(f"{info.qualified}({','.join(label_of(a) for a in args[1:])})"), args, keywords
         )
     return None
-
-
-def _is_abstract(info: FunctionInfo) -> bool:
-    """Nothing but a ``raise``: a subclass, or a library that was not imported, does the work."""
-    body = [
-        n for n in getattr(info.node, "body", []) if not (isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant))
-    ]
-    return len(body) == 1 and isinstance(body[0], ast.Raise)
 
 
 def _cache_key(info: FunctionInfo, args: list[Value], keywords: dict[str, Value]) -> Hashable | None:
@@ -316,15 +317,12 @@ def _identity(value: Value) -> str:
 
 
 def _run(m: Interpreter, info: FunctionInfo, env: Env) -> Value:
-    from rebindlint.execution.expressions import evaluate
-    from rebindlint.execution.statements import execute
-
     if isinstance(info.node, ast.Lambda):
         m.frame.statement = info.node.body
-        return evaluate(m, info.node.body, env)
+        return expressions.evaluate(m, info.node.body, env)
     value: Value = NOTHING
     try:
-        execute(m, info.node.body, env)
+        statements.execute(m, info.node.body, env)
     except Returned as returned:
         value = returned.value
     if info.is_generator:
@@ -336,7 +334,7 @@ def _bind_parameters(
     m: Interpreter, info: FunctionInfo, env: Env, args: list[Value], keywords: dict[str, Value], frame: Frame
 ) -> None:
     spec = info.node.args
-    names = [a.arg for a in spec.posonlyargs + spec.args]
+    names = info.positional
     for name, value in zip(names, args, strict=False):
         env.variables[name] = value
     left = dict(keywords)
@@ -370,12 +368,10 @@ def _bind_parameters(
 
 
 def _default(m: Interpreter, node: ast.expr, info: FunctionInfo) -> Value:
-    from rebindlint.execution.expressions import evaluate
-
     if isinstance(node, ast.Constant):
         return Const(node.value)
     m.frames.append(Frame(info, Env(info.module), node)) if not m.frames else None
-    return evaluate(m, node, Env(info.module))
+    return expressions.evaluate(m, node, Env(info.module))
 
 
 def _by_annotation(
@@ -466,19 +462,28 @@ def summarise(m: Interpreter, label: str, args: list[Value], keywords: dict[str,
         for v in every
         if (t := attributes.maybe_tensor(v)) is not None or (isinstance(v, ListValue) and _holds_tensor(v))
     ]
-    m.unresolved[label] = m.unresolved.get(label, 0) + 1
     inner = ",".join(label_of(a) for a in every)
     if not given or name.lstrip("_").startswith(_NO_EFFECT):
+        _not_entered(m, label, node, Assumption.HARMLESS if given else Assumption.SAME)
         return Unknown(f"{label}({inner})") if is_stable(inner) and not given else Unknown(f"{label}@{m.place(node)}")
     statement = m.frame.statement
     if isinstance(statement, ast.Expr) and statement.value is node:
         target = given[0]
-        if target is not None and name not in POST_LOAD and not name.startswith("set_"):
+        writes = target is not None and name not in POST_LOAD and not name.startswith("set_")
+        _not_entered(m, label, node, Assumption.WRITES if writes else Assumption.HARMLESS)
+        if target is not None and writes:
             m.write(target, m.terms.of(label, *[m.term(v) for v in every]), m.epochs(every), m.sources(every))
         return NOTHING
     if name in torch_table.ALLOCATE:
+        _not_entered(m, label, node, Assumption.ALLOCATES)
         return m.fresh(name, every)
+    _not_entered(m, label, node, Assumption.MAYBE_ALLOCATES)
     return m.fresh(label, every, certain=False)
+
+
+def _not_entered(m: Interpreter, label: str, node: ast.AST, assumed: Assumption) -> None:
+    key = (label, m.frame.info.module, node, assumed)
+    m.unresolved[key] = m.unresolved.get(key, 0) + 1
 
 
 def _holds_tensor(value: ListValue) -> bool:

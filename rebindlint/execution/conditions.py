@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from rebindlint.execution import attributes, tensors
+from rebindlint.execution import attributes, expressions, tensors
 from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.values import (
     DELETED,
@@ -40,22 +40,20 @@ __all__ = ["assume", "compare", "is_true", "truth"]
 
 def truth(m: Interpreter, node: ast.expr, env: Env) -> bool:
     """Whether the condition holds in this run."""
-    from rebindlint.execution.expressions import evaluate
-
     if isinstance(node, ast.BoolOp):
         wanted = isinstance(node.op, ast.Or)
         return wanted if any(truth(m, value, env) == wanted for value in node.values) else not wanted
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return not truth(m, node.operand, env)
     if isinstance(node, ast.Compare):
-        left = evaluate(m, node.left, env)
+        left = expressions.evaluate(m, node.left, env)
         for op, right_node in zip(node.ops, node.comparators, strict=True):
-            right = evaluate(m, right_node, env)
+            right = expressions.evaluate(m, right_node, env)
             if not compare(m, op, left, right, node):
                 return False
             left = right
         return True
-    return is_true(m, evaluate(m, node, env), node)
+    return is_true(m, expressions.evaluate(m, node, env), node)
 
 
 def assume(m: Interpreter, test: ast.expr, env: Env, wanted: bool) -> bool:
@@ -189,7 +187,7 @@ def _same_layout(m: Interpreter, left: str, right: str, node: ast.AST) -> bool |
     """
     if not (left.startswith(("shape", "stride")) and right.startswith(("shape", "stride"))):
         return None
-    if not any(frame.transparent for frame in m.frames):
+    if not m.inside_helper:
         return None
     return m.run == 2 and left.partition("[")[0].endswith("s") == right.partition("[")[0].endswith("s")
 
@@ -198,9 +196,7 @@ def _contained(m: Interpreter, left: Value, right: Value, node: ast.AST) -> bool
     if isinstance(right, ListValue) and right.closed:
         return any(_equal(m, left, item, node) for item in right.items)
     if isinstance(right, DictValue):
-        from rebindlint.execution.expressions import key_of
-
-        key = key_of(left)
+        key = expressions.key_of(left)
         if key in right.items:
             found = right.items[key]
             return found is not DELETED

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rebindlint.execution import attributes, calls, conditions, tensors
-from rebindlint.execution.interpreter import Interpreter
+from rebindlint.execution.interpreter import MAX_STEPS, Interpreter, OutOfBudget
 from rebindlint.execution.values import (
     NOTHING,
     ClassValue,
@@ -46,10 +46,16 @@ _MAX_ITEMS = 16
 
 
 def evaluate(m: Interpreter, node: ast.expr, env: Env) -> Value:
-    m.tick()
-    handler = _HANDLERS.get(type(node))
+    m.steps += 1
+    if m.steps > MAX_STEPS:
+        raise OutOfBudget
+    kind = type(node)
+    if kind is ast.Name:  # half of all expressions
+        found = env.variables.get(node.id)  # type: ignore[attr-defined]
+        return found if found is not None else _name(m, node, env)  # type: ignore[arg-type]
+    handler = _HANDLERS.get(kind)
     if handler is None:
-        return Unknown(type(node).__name__)
+        return Unknown(kind.__name__)
     return handler(m, node, env)
 
 

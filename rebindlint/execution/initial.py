@@ -24,7 +24,7 @@ from rebindlint.execution.values import (
 )
 from rebindlint.index.classes import ClassInfo, FunctionInfo, InitWrite
 from rebindlint.index.hooks import is_loading_name
-from rebindlint.index.modules import Assigned, Module
+from rebindlint.index.modules import Assigned, Module, descend
 
 if TYPE_CHECKING:
     from rebindlint.index.tree import Resolved
@@ -220,7 +220,7 @@ def _name(m: Interpreter, name: str, write: InitWrite, obj: Obj, label: str) -> 
 
 def _local(function: FunctionInfo, name: str) -> ast.expr | None:
     found = None
-    for node in ast.walk(function.node):
+    for node in descend(function.node):
         if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
             if found is not None:
                 return None

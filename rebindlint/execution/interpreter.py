@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 from rebindlint.execution.oracle import Oracle
+from rebindlint.execution.unresolved import Calls
 from rebindlint.execution.values import (
     FIRST,
     SECOND,
@@ -94,6 +95,7 @@ class Interpreter:
         self.run = 0
         self.steps = 0
         self.frames: list[Frame] = []
+        self.inside_helper = 0  # how many of these are the tree's own replace helpers
         self.storages = 0
         self.weights: list[Storage] = []  # storages that a reload fills, besides registered parameters
         self.outside: set[int] = set()  # numbers of weights that something else than these objects owns
@@ -110,7 +112,7 @@ class Interpreter:
         self.cached: dict[Hashable, Value] = {}
         self.named: dict[str, Value] = {}  # promoted unknowns, by label
         self.keep: list[object] = []  # what is looked up by id must stay alive
-        self.unresolved: dict[str, int] = {}
+        self.unresolved: Calls = {}
         self.hit_depth = False
         self.covered: set[int] = set()
         self.inside_helpers: set[int] = (
@@ -141,7 +143,9 @@ class Interpreter:
 
     def site(self, binding: Binding, value: Value, old: Value | None) -> Site:
         """The current statement, or the call of the outermost transparent helper that we are in."""
-        upto = next((i for i, f in enumerate(self.frames) if f.transparent), len(self.frames))
+        upto = len(self.frames)
+        if self.inside_helper:
+            upto = next((i for i, f in enumerate(self.frames) if f.transparent), upto)
         frames = self.frames[: max(upto, 1)]
         helper = self.frames[upto] if 0 < upto < len(self.frames) else None
         chain = tuple((f.info.module.shown, getattr(f.statement, "lineno", 0), f.info.qualified) for f in frames)
@@ -168,7 +172,7 @@ class Interpreter:
 
     def decided(self, node: ast.AST, answer: bool) -> bool:
         """Remember which way a condition went, to name the guard that skipped a refresh."""
-        if any(frame.transparent for frame in self.frames):
+        if self.inside_helper:
             self.inside_helpers.add(id(node))
         self.conditions.append((self.place(node), answer, node, self.frame.info.module))
         return answer

@@ -12,16 +12,18 @@ from rebindlint.execution.interpreter import BreakLoop, ContinueLoop, Interprete
 from rebindlint.execution.oracle import FAR
 from rebindlint.execution.values import DELETED, NOTHING, Const, DictValue, Env, Function, ListValue, Value
 from rebindlint.index.classes import FunctionInfo, binds
-from rebindlint.index.modules import imported_names
+from rebindlint.index.modules import descend, imported_names
 
 __all__ = ["execute"]
 
 
 def execute(m: Interpreter, body: list[ast.stmt], env: Env) -> None:
+    frame = m.frames[-1]
+    covered = m.covered
     for node in body:
         m.tick()
-        m.frame.statement = node
-        m.covered.add(id(node))
+        frame.statement = node
+        covered.add(id(node))
         handler = _HANDLERS.get(type(node))
         if handler is not None:
             handler(m, node, env)
@@ -80,7 +82,7 @@ def _if(m: Interpreter, node: ast.If, env: Env) -> None:
 
 def _weigh(m: Interpreter, node: ast.If, taken: bool, before: int) -> None:
     """An arm that binds nothing is of little interest, one whose bindings were seen already of less."""
-    goal = _binding_statements(node.orelse if taken else node.body, m.frame.info)
+    goal = _binding_statements(m, node.orelse if taken else node.body, m.frame.info)
     leaves = isinstance((node.body if taken else node.orelse or [node])[-1], ast.Return)
     for key, _ in m.oracle.asked[before:]:
         m.oracle.goals[key] = goal
@@ -88,26 +90,22 @@ def _weigh(m: Interpreter, node: ast.If, taken: bool, before: int) -> None:
             m.oracle.ranks[key] += FAR
 
 
-_bindings: dict[int, frozenset[int]] = {}
-
-
-def _binding_statements(body: list[ast.stmt], info: FunctionInfo) -> frozenset[int]:
+def _binding_statements(m: Interpreter, body: list[ast.stmt], info: FunctionInfo) -> frozenset[int]:
     """Identities of the simple statements in an arm that bind something."""
     if not body:
         return frozenset()
-    known = _bindings.get(id(body))
+    known = m.index.binding_statements.get(id(body))
     if known is None:
-        simple = [
-            n for statement in body for n in ast.walk(statement) if isinstance(n, ast.stmt) and not hasattr(n, "body")
-        ]
-        known = _bindings[id(body)] = frozenset(id(n) for n in simple if _counts(n, info.handed_through))
+        simple = [n for n in descend(*body) if isinstance(n, ast.stmt) and not hasattr(n, "body")]
+        found = frozenset(id(n) for n in simple if _counts(n, info.handed_through))
+        known = m.index.binding_statements[id(body)] = found
     return known
 
 
 def _counts(statement: ast.stmt, handed_through: frozenset[str]) -> bool:
     return any(
         binds(node) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in handed_through)
-        for node in ast.walk(statement)
+        for node in descend(statement)
     )
 
 
@@ -151,7 +149,7 @@ def _return(m: Interpreter, node: ast.Return, env: Env) -> None:
 
 
 def _raise(m: Interpreter, node: ast.Raise, env: Env) -> None:
-    raise Raised(ast.unparse(node)[:80])
+    raise Raised
 
 
 def _with(m: Interpreter, node: ast.With | ast.AsyncWith, env: Env) -> None:
@@ -206,7 +204,7 @@ def _assert(m: Interpreter, node: ast.Assert, env: Env) -> None:
     if m.run == 1:
         m.passed_over.add(m.place(node))
     elif m.place(node) not in m.passed_over:
-        raise Raised(f"{env.module.name}:{node.lineno} assert {ast.unparse(node.test)}")
+        raise Raised
 
 
 def _delete(m: Interpreter, node: ast.Delete, env: Env) -> None:

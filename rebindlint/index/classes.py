@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from rebindlint.index.modules import FunctionNode, Module
+from rebindlint.index.modules import FunctionNode, Module, descend
 
 __all__ = ["ClassInfo", "FunctionInfo", "InitWrite", "decorator_names"]
 
@@ -69,7 +69,7 @@ class FunctionInfo:
     def binds(self) -> bool:
         """Whether its branches matter to cells: the body binds an attribute or slot, calls something that by its name
         does, or may return what it was given."""
-        return bool(self.handed_through) or any(binds(node) for node in ast.walk(self.node))
+        return bool(self.handed_through) or any(binds(node) for node in self._nodes)
 
     @cached_property
     def handed_through(self) -> frozenset[str]:
@@ -77,9 +77,23 @@ class FunctionInfo:
         names = {a.arg for a in [*self.node.args.posonlyargs, *self.node.args.args, *self.node.args.kwonlyargs]}
         return frozenset(
             node.value.id
-            for node in ast.walk(self.node)
+            for node in self._nodes
             if isinstance(node, ast.Return) and isinstance(node.value, ast.Name) and node.value.id in names
         )
+
+    @cached_property
+    def positional(self) -> tuple[str, ...]:
+        """Names of the parameters that arguments by position go to."""
+        return tuple(a.arg for a in [*self.node.args.posonlyargs, *self.node.args.args])
+
+    @cached_property
+    def is_abstract(self) -> bool:
+        """Declared so, or nothing but a ``raise``: a subclass, or a library that was not imported, does the work."""
+        if isinstance(self.node, ast.Lambda):
+            return False
+        body = [n for n in self.node.body if not (isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant))]
+        raises = len(body) == 1 and isinstance(body[0], ast.Raise)
+        return raises or "abstractmethod" in self.decorators or "overload" in self.decorators
 
     @cached_property
     def self_name(self) -> str:
@@ -88,11 +102,19 @@ class FunctionInfo:
 
     @cached_property
     def globals(self) -> frozenset[str]:
-        return frozenset(n for node in ast.walk(self.node) if isinstance(node, ast.Global) for n in node.names)
+        return frozenset(n for node in self._nodes if isinstance(node, ast.Global) for n in node.names)
 
     @cached_property
     def nonlocals(self) -> frozenset[str]:
-        return frozenset(n for node in ast.walk(self.node) if isinstance(node, ast.Nonlocal) for n in node.names)
+        return frozenset(n for node in self._nodes if isinstance(node, ast.Nonlocal) for n in node.names)
+
+    @cached_property
+    def _nodes(self) -> tuple[ast.AST, ...]:
+        """The nodes that the properties above look for, found in one walk."""
+        return tuple(node for node in descend(self.node) if type(node) in _OF_INTEREST)
+
+
+_OF_INTEREST = frozenset({ast.Attribute, ast.Subscript, ast.Call, ast.Return, ast.Global, ast.Nonlocal})
 
 
 def binds(node: ast.AST) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rebindlint.index.classes import ClassInfo, FunctionInfo
+from rebindlint.index.modules import descend
 
 if TYPE_CHECKING:
     from rebindlint.index.tree import Index
@@ -121,7 +122,7 @@ def _loader_bodies(raw: bytes) -> Iterator[bytes]:
 def _called_names(functions: Iterable[ast.AST]) -> set[str]:
     found = set()
     for function in functions:
-        for node in ast.walk(function):
+        for node in descend(function):
             if (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Attribute)

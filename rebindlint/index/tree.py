@@ -50,6 +50,8 @@ class Index:
         self.protocol = Protocol.DIRECT
         self.readers: object = None
         self.pure: dict[object, Any] = {}  # results of calls that depend on constants alone, for every execution
+        self.helpers: dict[FunctionInfo, Dialect] = {}  # replace helpers that an execution entered
+        self.binding_statements: dict[int, frozenset[int]] = {}  # id of an arm -> ids of what binds something in it
         self._imported: dict[str, tuple[str, ...]] = {}
         self._modules: dict[str, Module | None] = {}
         self._resolved: dict[tuple[str, str], Resolved | None] = {}
