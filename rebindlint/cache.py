@@ -42,13 +42,16 @@ _IRRELEVANT = frozenset(
 class Analysis:
     """What the stages up to the fixers say about a whole project, before anybody's selection.
 
-    ``parsed`` are the files whose syntax was checked as a whole; ``unparsed`` those that were found broken.
+    ``parsed`` are the files whose syntax was checked as a whole; ``unparsed`` those that were found broken. Of ``hooks`` hooks
+    ``sampled`` were not followed along every arm that binds nothing. ``unresolved`` are the notes that are shown on demand only.
     """
 
     diagnostics: tuple[Diagnostic, ...]
     unparsed: dict[str, Unparsed] = field(default_factory=dict)
     parsed: frozenset[str] = frozenset()
     hooks: int = 0
+    sampled: int = 0
+    unresolved: tuple[Diagnostic, ...] = ()
 
 
 class Cache:

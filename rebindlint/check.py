@@ -42,8 +42,10 @@ def diagnose(facts: Iterable[Rebinding], rules: Sequence[Rule], index: Index, co
             best[key] = fact if known is None else replace(fact, protocols=fact.protocols | known.protocols)
         else:
             best[key] = replace(known, protocols=known.protocols | fact.protocols)
-    own = Protocol(config.reload) if config.reload not in ("all", None, "") else index.protocol
-    found = [d for fact in best.values() for d in _diagnostics(fact, rules, shapes, own)]
+    asked = Protocol(config.reload) if config.reload not in ("all", None, "") else None
+    found = [
+        d for fact in best.values() for d in _diagnostics(fact, rules, shapes, asked or index.protocol_of(fact.module))
+    ]
     return sorted(found, key=lambda d: d.sort_key)
 
 
@@ -63,12 +65,16 @@ def _diagnostics(fact: Rebinding, rules: Sequence[Rule], shapes: _Shapes, own: P
     return []
 
 
+_WHERE_RESTORED = " (direct: where the loader gives the parameter the checkpoint's dtype and shape back first)"
+
+
 def _diagnostic(fact: Rebinding, rule: Rule, own: Protocol) -> Diagnostic:
-    severity = Severity.ERROR if own in fact.protocols and fact.certain else Severity.WARNING
+    certain = fact.certain and not (fact.restored and own is Protocol.DIRECT)
+    severity = Severity.ERROR if own in fact.protocols and certain else Severity.WARNING
     return Diagnostic(
         rule.code,
         rule.name,
-        rule.message(fact),
+        rule.message(fact) + (_WHERE_RESTORED if fact.restored and Protocol.DIRECT in fact.protocols else ""),
         severity,
         fact.statement,
         fact.cell.path,

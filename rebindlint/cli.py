@@ -1,7 +1,8 @@
-"""The command line: ``rebindlint [PATHS]`` checks; ``explain`` and ``rules`` tell about the rules, ``verify`` runs."""
+"""The command line: ``rebindlint [PATHS]`` checks; ``explain`` and ``rules`` tell, ``hooks`` lists, ``verify`` runs."""
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import sys
@@ -19,6 +20,11 @@ __all__ = ["cli", "main"]
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 _F = TypeVar("_F", bound=Callable[..., object])
+_RUNTIME = {
+    "report": ("rebindlint.runtime.merge", "report_command"),
+    "run": ("rebindlint.runtime.launch", "run_command"),
+    "verify": ("rebindlint.runtime.command", "verify"),
+}
 
 
 class _DefaultsToCheck(click.Group):
@@ -29,20 +35,23 @@ class _DefaultsToCheck(click.Group):
         return super().parse_args(ctx, args if args and args[0] in own else ["check", *args])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*super().list_commands(ctx), "verify"]
+        return sorted([*super().list_commands(ctx), *_RUNTIME])
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name == "verify":  # imported when asked for, as the runtime half is
-            from rebindlint.runtime.command import verify
-
-            return verify
+        if name in _RUNTIME:  # imported when asked for, as the runtime half is
+            module, attribute = _RUNTIME[name]
+            command: click.Command = getattr(importlib.import_module(module), attribute)
+            return command
         return super().get_command(ctx, name)
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_usage("rebindlint", "[check] [OPTIONS] [PATHS]...")
-        formatter.write_usage("rebindlint", "explain CODE", prefix="       ")
+        formatter.write_usage("rebindlint", "explain CODE [PATH:LINE]", prefix="       ")
+        formatter.write_usage("rebindlint", "hooks [OPTIONS] [PATHS]...", prefix="       ")
         formatter.write_usage("rebindlint", "rules [OPTIONS]", prefix="       ")
         formatter.write_usage("rebindlint", "verify [OPTIONS]", prefix="       ")
+        formatter.write_usage("rebindlint", "run [OPTIONS] -- COMMAND...", prefix="       ")
+        formatter.write_usage("rebindlint", "report [OPTIONS] [DIR]", prefix="       ")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         check.format_options(ctx, formatter)
@@ -100,6 +109,12 @@ _FIXING = _options(
     ),
     click.option("--fix-only", is_flag=True, help="Apply fixes, but do not report what is left. Implies --fix."),
 )
+_PROTOCOL = click.option(
+    "--reload",
+    type=click.Choice(["direct", "layerwise", "all"]),
+    default=None,
+    help="Only hazards under this reload protocol.",
+)
 _SELECTING = _options(
     click.option(
         "--select", multiple=True, callback=_codes, metavar="CODES", help="Rules to ask, by code or prefix, or ALL."
@@ -108,12 +123,7 @@ _SELECTING = _options(
     click.option(
         "--extend-select", multiple=True, callback=_codes, metavar="CODES", help="Rules to ask besides those selected."
     ),
-    click.option(
-        "--reload",
-        type=click.Choice(["direct", "layerwise", "all"]),
-        default=None,
-        help="Only hazards under this reload protocol.",
-    ),
+    _PROTOCOL,
     click.option(
         "--target-version",
         callback=_target_version,
@@ -126,6 +136,11 @@ _REPORTING = _options(
         "--output-format", type=click.Choice(["text", "concise", "json"]), default=None, help="text by default."
     ),
     click.option("-o", "--output-file", type=click.Path(path_type=Path), metavar="FILE", help="Write the report here."),
+    click.option(
+        "--show-unresolved",
+        is_flag=True,
+        help="Also list calls that could not be entered, and what was assumed of them.",
+    ),
     click.option("--statistics", is_flag=True, help="Count the findings of each rule instead of listing them."),
     click.option("-e", "--exit-zero", is_flag=True, help="Exit with 0 even when hazards are left."),
     click.option(
@@ -134,7 +149,7 @@ _REPORTING = _options(
     click.option("-q", "--quiet", is_flag=True, help="Print findings and nothing else."),
     click.option("-v", "--verbose", is_flag=True, help="Tell what was done, and show tracebacks of internal errors."),
 )
-_FILES = _options(
+_EXCLUDING = _options(
     click.option(
         "--exclude",
         multiple=True,
@@ -153,6 +168,9 @@ _FILES = _options(
     click.option(
         "--respect-gitignore/--no-respect-gitignore", default=None, help="Leave out what git ignores (the default)."
     ),
+)
+_FILES = _options(
+    _EXCLUDING,
     click.option("--stdin-filename", metavar="FILE", help="What standard input is called."),
     click.option(
         "--affected",
@@ -195,11 +213,44 @@ def check(paths: tuple[str, ...], **options: object) -> NoReturn:
 
 @cli.command(context_settings=_CONTEXT)
 @click.argument("code")
-def explain(code: str) -> None:
-    """Print the page of a rule, such as RB101 or attribute-rebind."""
-    from rebindlint import rule_pages
+@click.argument("place", required=False)
+@_PROTOCOL
+@click.option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@_RUNNING
+@click.option("-v", "--verbose", is_flag=True, help="Also show the decisions that lie off the way to the statement.")
+def explain(code: str, place: str | None, **options: object) -> None:
+    """Print the page of a rule, such as RB101, attribute-rebind or RT101; with a PLACE how the finding there came about.
 
-    rule_pages.explain(code)
+    PLACE is path:line, as a report prints it. Exit status: 0 explained, 2 there is no such rule or finding.
+    """
+    from rebindlint.explain_command import explain as tell
+
+    try:
+        tell(code, place, options)
+    except KeyboardInterrupt:
+        _leave("interrupted", 130)
+
+
+@cli.command(context_settings=_CONTEXT)
+@click.argument("paths", nargs=-1, type=click.Path())
+@_PROTOCOL
+@click.option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@_EXCLUDING
+@_RUNNING
+@click.option("-q", "--quiet", is_flag=True, help="Print the table and nothing else.")
+@click.option("-v", "--verbose", is_flag=True, help="Tell what was done, and show tracebacks of internal errors.")
+def hooks(paths: tuple[str, ...], **options: object) -> NoReturn:
+    """List every hook: where it stands, the cells that it writes, and the verdict under each reload protocol.
+
+    Exit status: 0 also when there are hazards, 2 something could not be done.
+    """
+    from rebindlint.audit_command import list_hooks
+
+    try:
+        status = list_hooks(paths or (".",), options)
+    except KeyboardInterrupt:
+        _leave("interrupted", 130)
+    sys.exit(status)
 
 
 @cli.command(context_settings=_CONTEXT)

@@ -22,7 +22,7 @@ from rebindlint.report.style import counted
 from rebindlint.selection import check_selectors
 from rebindlint.texts import Changed, write_output
 
-__all__ = ["Options", "check"]
+__all__ = ["Options", "check", "configured"]
 
 _OF_CONFIG = frozenset(Config.__dataclass_fields__)
 
@@ -43,6 +43,7 @@ class Options:
     verbose: bool = False
     stdin_filename: str | None = None
     affected: bool = False
+    show_unresolved: bool = False
     config_file: Path | None = None
     isolated: bool = False
     no_cache: bool = False
@@ -72,6 +73,7 @@ def check(options: Options) -> int:
         unsafe=config.unsafe_fixes,
         write=not options.diff and not options.reads_stdin,
         affected=options.affected,
+        show_unresolved=options.show_unresolved,
         cache=not options.no_cache,
         stdin_text=stdin,
         stdin_filename=options.stdin_filename,
@@ -105,14 +107,21 @@ def _refuse_contradictions(options: Options) -> None:
 
 
 def _config(options: Options) -> Config:
-    known = [entry.code for entry in catalogue()]
     anchor = (options.stdin_filename or ".") if options.reads_stdin else options.paths[0]
-    config = load_config([anchor], config_file=options.config_file, isolated=options.isolated)
+    return configured(anchor, options.given, config_file=options.config_file, isolated=options.isolated)
+
+
+def configured(anchor: str, given: Mapping[str, object], *, config_file: object, isolated: object) -> Config:
+    """The configuration for ``anchor`` with the options ``given`` on top. Raises RebindlintError for a selector that names no rule."""
+    known = [entry.code for entry in catalogue()]
+    config = load_config(
+        [anchor], config_file=config_file if isinstance(config_file, Path) else None, isolated=bool(isolated)
+    )
     try:
         check_selectors(config, known)
     except RebindlintError as error:
         raise RebindlintError(f"{config.file}: {error}") from error
-    config = config.but(options.given)
+    config = config.but(given)
     check_selectors(config, known)
     return config
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rebindlint import registry
-from rebindlint.model import Diagnostic, Edit, Fix, Place
+from rebindlint.model import Diagnostic, Edit, Fix, Place, Severity
 from rebindlint.proposal import Proposal, Task
+from rebindlint.report.style import counted
 from rebindlint.texts import edited
 
 if TYPE_CHECKING:
@@ -33,12 +34,34 @@ class Applied:
 
 
 def propose(diagnostics: Sequence[Diagnostic], index: Index, config: Config, read: Read) -> list[Diagnostic]:
-    """The same diagnostics, with a fix where there is a right one. Findings that share a statement are fixed together or not at all."""
+    """The same diagnostics, with a fix where there is a right one. Findings that share a statement are fixed together or not at all.
+
+    A fixer that raises leaves its findings without a fix; one note a fixer says so.
+    """
     together: dict[Place, list[Diagnostic]] = {}
     for diagnostic in diagnostics:
         together.setdefault(diagnostic.place, []).append(diagnostic)
-    fixes = {place: _fix(shared, index) for place, shared in together.items()}
-    return [replace(d, fix=fixes[d.place]) if fixes[d.place] is not None else d for d in diagnostics]
+    fixes: dict[Place, Fix] = {}
+    failed: dict[tuple[str, str], list[Diagnostic]] = {}
+    for place, shared in together.items():
+        try:
+            fix = _fix(shared, index)
+        except Exception as error:  # one fixer on one statement must not end the run
+            failed.setdefault((shared[0].code, f"{type(error).__name__}: {error}"), []).append(shared[0])
+            continue
+        if fix is not None:
+            fixes[place] = fix
+    return [
+        *(replace(d, fix=fixes[d.place]) if d.place in fixes else d for d in diagnostics),
+        *(_failure(why, some) for (_, why), some in failed.items()),
+    ]
+
+
+def _failure(why: str, diagnostics: Sequence[Diagnostic]) -> Diagnostic:
+    first, *others = diagnostics
+    more = f" and on {counted(len(others), 'other')}" if others else ""
+    message = f"the fixer of {first.code} failed on this statement{more}: {' '.join(why.split())}"
+    return Diagnostic(first.code, first.name, message, Severity.NOTE, first.place, hook=first.hook)
 
 
 def _fix(diagnostics: Sequence[Diagnostic], index: Index) -> Fix | None:

@@ -174,6 +174,8 @@ class Rebinding:
     retransformed: bool = False  # the second run transformed what the first had transformed
     overlapping: bool = False  # a copy_ whose source is a view of its destination
     source_lost: bool = False  # the derived tensor overwrote what it was derived from
+    restored: bool = False  # under direct reloads only where the checkpoint's dtype and shape are given back first
+    not_called: bool = False  # nothing skips the refresh but that the reload does not call the hook again
     guarded: Place | None = None  # the condition that skipped the refresh
     # what the fixers ask
     receiver_is_module: bool = False  # the object that gets the attribute is an nn.Module

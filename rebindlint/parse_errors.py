@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import multiprocessing
+import signal
 import symtable
 from collections.abc import Sequence
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 
 from rebindlint.discover import Source, read_source
 from rebindlint.model import Diagnostic, Place, Position, RebindlintError, Severity
 
-__all__ = ["Unparsed", "check_syntax", "parse_error"]
+__all__ = ["SyntaxCheck", "Unparsed", "parse_error"]
 
 _ENOUGH_FOR_PROCESSES = 250
 
@@ -24,18 +29,51 @@ class Unparsed:
     column: int = 0
 
 
-def check_syntax(sources: Sequence[Source], *, jobs: int = 0) -> dict[str, Unparsed]:
-    """The files among ``sources`` that Python would refuse, by their shown name. ``jobs`` 0: one process a core.
+class SyntaxCheck:
+    """Which of ``sources`` Python would refuse. Many files are checked in processes of their own, beside what their caller does.
 
     ``symtable`` runs the real parser without building a tree of Python objects, in two thirds of ``ast``'s time.
+    ``jobs`` 0: as many processes as there are cores; half of them are used, the other half has the hooks to execute.
     """
-    jobs = min(jobs or multiprocessing.cpu_count(), 8)
-    if len(sources) < _ENOUGH_FOR_PROCESSES or jobs < 2 or "fork" not in multiprocessing.get_all_start_methods():
-        verdicts = map(_check, sources)
-        return {source.shown: verdict for source, verdict in zip(sources, verdicts, strict=True) if verdict is not None}
-    with multiprocessing.get_context("fork").Pool(jobs) as pool:
-        results = pool.map(_check, sources, chunksize=64)
-    return {source.shown: verdict for source, verdict in zip(sources, results, strict=True) if verdict is not None}
+
+    def __init__(self, sources: Sequence[Source], *, jobs: int = 0) -> None:
+        self.sources = sources
+        self._parts: list[tuple[Sequence[Source], Connection, BaseProcess]] = []
+        jobs = min(jobs or multiprocessing.cpu_count(), 8)
+        if len(sources) < _ENOUGH_FOR_PROCESSES or jobs < 2 or "fork" not in multiprocessing.get_all_start_methods():
+            return
+        context = multiprocessing.get_context("fork")
+        count = jobs // 2
+        for part in (sources[i::count] for i in range(count)):
+            receiving, sending = context.Pipe(duplex=False)
+            process = context.Process(target=_check_all, args=(part, sending), daemon=True)
+            process.start()
+            sending.close()
+            self._parts.append((part, receiving, process))
+
+    def result(self) -> dict[str, Unparsed]:
+        """The files that Python would refuse, by their shown name; waits for the processes."""
+        verdicts: dict[str, Unparsed] = {}
+        for part, receiving, process in self._parts:
+            try:
+                verdicts |= receiving.recv()
+            except (EOFError, OSError):  # the process was killed
+                verdicts |= _verdicts(part)
+            receiving.close()
+            process.join()
+        return verdicts if self._parts else _verdicts(self.sources)
+
+
+def _check_all(sources: Sequence[Source], sending: Connection) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the parent's to report
+    gc.disable()
+    with contextlib.suppress(BrokenPipeError):  # the parent has gone
+        sending.send(_verdicts(sources))
+    sending.close()
+
+
+def _verdicts(sources: Sequence[Source]) -> dict[str, Unparsed]:
+    return {source.shown: verdict for source in sources if (verdict := _check(source)) is not None}
 
 
 def _check(source: Source) -> Unparsed | None:

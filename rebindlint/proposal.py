@@ -79,14 +79,13 @@ class Proposal:
         replacement = _rewritten(statement, tasks, context)
         if replacement is None:
             return None
-        applicability = replacement.applicability
-        if applicability is Applicability.SAFE and _is_filled_later(inside, node):
-            applicability = Applicability.UNSAFE
+        if _is_filled_later(inside, node):
+            return None  # what is copied here would not get what is written there
         content = with_comments(
             source_of(module, node), render(replacement.statements, indent, context.indent, newline), indent, newline
         )
         edit = Edit(place_of_whole(module, node), content)
-        return Fix(applicability, replacement.message, tuple(sorted((edit, *imports.edits))))
+        return Fix(replacement.applicability, replacement.message, tuple(sorted((edit, *imports.edits))))
 
     def _imports(self, newline: str) -> Imports:
         module = self._module

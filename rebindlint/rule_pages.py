@@ -9,14 +9,19 @@ from rebindlint.catalogue import Entry, catalogue
 from rebindlint.config import did_you_mean
 from rebindlint.model import RebindlintError
 from rebindlint.report.style import use_colour
+from rebindlint.runtime.codes import Code, codes
+from rebindlint.runtime.codes import page as runtime_page
 
 __all__ = ["explain", "list_rules"]
 
 
 def explain(wanted: str) -> None:
-    """Prints the page of the rule with this code or name. Raises RebindlintError when there is none."""
+    """Prints the page of the rule or runtime code with this code or name. Raises RebindlintError when there is none."""
     entry = _find(wanted)
-    page = f"# {entry.name} ({entry.code})\n\n{entry.page.strip()}\n"
+    if isinstance(entry, Entry):
+        page = f"# {entry.name} ({entry.code})\n\n{entry.page.strip()}\n"
+    else:
+        page = runtime_page(entry.code).strip() + "\n"
     if not use_colour(sys.stdout):
         sys.stdout.write(page)
         return
@@ -26,8 +31,9 @@ def explain(wanted: str) -> None:
     Console(file=sys.stdout, force_terminal=True).print(Markdown(page))
 
 
-def _find(wanted: str) -> Entry:
-    entries = {key: entry for entry in catalogue() for key in (entry.code, entry.name)}
+def _find(wanted: str) -> Entry | Code:
+    every: tuple[Entry | Code, ...] = (*catalogue(), *codes().values())
+    entries = {key: entry for entry in every for key in (entry.code, entry.name)}
     for key in (wanted.upper(), wanted.lower()):
         if key in entries:
             return entries[key]

@@ -12,7 +12,7 @@ from rebindlint.model import Applicability, Diagnostic, RebindlintError
 __all__ = ["check_selectors", "is_selected", "select"]
 
 # What these say is that something was not judged; choosing other rules must not turn that into silence.
-_UNLESS_IGNORED = frozenset({"RB000", "RB003"})
+_UNLESS_IGNORED = frozenset({"RB000", "RB003", "RB004"})
 _SELECTOR_FIELDS = (
     "select",
     "extend_select",

@@ -77,8 +77,12 @@ class OneShotGuard(Rule):
         return fact.hazard is Hazard.FRESHNESS and not fact.source_lost
 
     def message(self, fact: Rebinding) -> str:
+        if fact.not_called:
+            return f"`{fact.cell.path}` is derived from weights by `{fact.hook}`, which a layerwise reload does not call again; graph and eager code keep the first weights"
         where = f" (line {fact.guarded.start.row})" if fact.guarded is not None else ""
         return f"`{fact.cell.path}` is derived from weights once; a guard{where} skips it when `{fact.hook}` runs again, and graph and eager code keep the first weights"
 
     def advice(self, fact: Rebinding) -> str:
+        if fact.not_called:
+            return "derive it from `load_weights`, or in a hook of the layer that owns the weights, and `copy_` it into the tensor that is there"
         return "derive it again behind the guard and `copy_` it into the tensor that is there"

@@ -83,7 +83,7 @@ class FakeEngine:
             for row, line in _lines(source)
             if "NOTE" in line
         )
-        return SimpleNamespace(facts=index.sources, notes=notes, hooks=2, executions=5)
+        return SimpleNamespace(facts=index.sources, notes=notes, hooks=2, executions=5, sampled=0, unresolved=())
 
 
 def _diagnose(facts: Sequence[Source], rules: object, index: object, config: Config) -> list[Diagnostic]:

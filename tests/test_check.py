@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from engine import in_method, in_module, index_of
+from executed import in_method, in_module, index_of
 
 from rebindlint.check import diagnose
 from rebindlint.config import Config

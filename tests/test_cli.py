@@ -79,7 +79,7 @@ def test_check_is_the_default_command_and_the_current_folder_the_default_path(
     result = run(*arguments)
     assert result.exit_code == 1
     assert result.stdout.startswith("RB101 `x` gets a new tensor\n --> pkg/a.py:1:1\n")
-    assert result.stdout.endswith("Found 3 hazards (2 errors, 0 warnings, 1 note) in 1 file. 1 fixable with --fix.\n")
+    assert result.stdout.endswith("Found 2 hazards (2 errors, 0 warnings, 1 note) in 1 file. 1 fixable with --fix.\n")
     assert result.stderr == ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from engine import brief, facts, in_method, in_module
+from executed import brief, facts, in_method, in_module
 
 
 def miss(*values: Any, reason: str) -> Any:

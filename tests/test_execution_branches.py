@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from engine import brief, executed, facts, in_method, in_module
+from executed import brief, executed, facts, in_method, in_module
 
 REBOUND = {"address attribute layer.w"}
 

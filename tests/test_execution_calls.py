@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from engine import brief, facts, in_method, in_module, index_of
+from executed import brief, facts, in_method, in_module, index_of
 
 from rebindlint.config import Config
 from rebindlint.execution import execute_hooks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from engine import brief, executed, in_method, index_of
+from executed import brief, executed, in_method, index_of
 
 from rebindlint.config import Config
 from rebindlint.model import HelperKind

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from engine import brief, facts, in_method
+from executed import brief, facts, in_method
 
 
 @pytest.mark.parametrize(

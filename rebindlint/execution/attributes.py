@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from rebindlint.execution import initial, tensors
@@ -35,7 +36,7 @@ from rebindlint.model import Binding
 if TYPE_CHECKING:
     from rebindlint.index.tree import Resolved
 
-__all__ = ["as_object", "as_tensor", "delete", "has", "maybe_tensor", "read", "resolved_value", "write"]
+__all__ = ["as_object", "as_tensor", "delete", "has", "maybe_tensor", "operand", "read", "resolved_value", "write"]
 
 
 def resolved_value(m: Interpreter, found: Resolved | None, module: Module, name: str) -> Value:
@@ -102,6 +103,16 @@ def as_tensor(m: Interpreter, value: Value) -> Tensor | None:
 def maybe_tensor(value: Value) -> Tensor | None:
     """The tensor behind a value without turning anything into one."""
     return value if isinstance(value, Tensor) else value.tensor if isinstance(value, Unknown) else None
+
+
+_WEIGHT = re.compile(r"(?:^|_)(?:q?weights?|scales?|bias|q?zeros|zero_points?)(?:_inv|_packed|_\d)?$")
+
+
+def operand(m: Interpreter, value: Value) -> Tensor | None:
+    """The tensor behind an operand of arithmetic; what a module has under a weight's name is one."""
+    if isinstance(value, Unknown) and value.tensor is None and value.home is not None and value.home[0].is_module:
+        return as_tensor(m, value) if _WEIGHT.search(value.home[1]) else None
+    return maybe_tensor(value)
 
 
 def as_object(m: Interpreter, value: Value) -> Obj | None:
@@ -176,7 +187,7 @@ def _turned_tensor(m: Interpreter, obj: Obj, name: str) -> Tensor | None:
 def _read_object(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
     found = obj.attributes.get(name)
     if found is DELETED:
-        if m.run == 1 or (id(obj), name) in m.revived:
+        if (m.run == 1 and not m.expects_absence) or (id(obj), name) in m.revived:
             # the first run did not fail there, so something bound it again where we could not look
             m.revived.add((id(obj), name))
             obj.attributes[name] = found = Unknown(f"{obj.label}.{name}'", (obj, name))
@@ -195,6 +206,8 @@ def _read_object(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
         return member
     if obj.is_module and name in initial.MODULE_METHODS:
         return BoundMethod(obj, name)
+    if m.expects_absence and m.run and not has(m, obj, name, node):
+        raise Raised
     return initial.attribute(m, obj, name, node)
 
 
@@ -440,7 +453,12 @@ def _setter(m: Interpreter, obj: Obj, name: str) -> FunctionInfo | None:
 
 def _note(m: Interpreter, container: object, name: object, value: Value, old: Value | None, binding: Binding) -> None:
     m.keep.append(container)
-    m.sites[(id(container), name)] = m.site(binding, maybe_tensor(value) or value, old)
+    key = (id(container), name)
+    tensor, before = maybe_tensor(value), maybe_tensor(old) if old is not None else None
+    same = tensor is not None and before is not None and tensor.storage is before.storage and tensor.path == before.path
+    if same and tensor is not before and key in m.sites:
+        return  # wrapped anew: the statement that brought this memory is the one to blame
+    m.sites[key] = m.site(binding, tensor or value, old)
 
 
 def note_slot(m: Interpreter, container: object, key: object, value: Value, old: Value | None) -> None:
@@ -470,6 +488,8 @@ def delete(m: Interpreter, target: Value, name: str) -> None:
         raise Raised(f"no attribute {name}")
     if old is None:
         old = initial.before_write(m, target, name)
+    if m.run == 1 and target.is_module and initial.is_submodule(m, target, name, old):
+        m.lost_modules = True
     target.attributes[name] = DELETED
     target.registered.discard(name)
     _note(m, target, name, NOTHING, old, Binding.RELEASE)

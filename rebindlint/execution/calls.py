@@ -197,6 +197,9 @@ def enter(m: Interpreter, function: Function, args: list[Value], keywords: dict[
     pure = _pure_key(m, function, info, args, keywords)
     if pure is not None and pure in m.index.pure:
         return copied_constant(m.index.pure[pure])
+    if m.frames and (number := m.index.roots.get(id(info.node))) is not None:
+        receiver = function.receiver
+        m.entered.add((number, isinstance(receiver, Obj) and receiver.born == m.run))
     asked = len(m.oracle.answers)
     env = Env(info.module, info, function.env)
     env.receiver = function.receiver
@@ -369,7 +372,7 @@ def _bind_parameters(
 
 def _default(m: Interpreter, node: ast.expr, info: FunctionInfo) -> Value:
     if isinstance(node, ast.Constant):
-        return Const(node.value)
+        return NOTHING if node.value is None else Const(node.value)
     m.frames.append(Frame(info, Env(info.module), node)) if not m.frames else None
     return expressions.evaluate(m, node, Env(info.module))
 
@@ -377,12 +380,14 @@ def _default(m: Interpreter, node: ast.expr, info: FunctionInfo) -> Value:
 def _by_annotation(
     m: Interpreter, info: FunctionInfo, value: Unknown, args: list[Value], keywords: dict[str, Value]
 ) -> Value:
-    """What a function that could not be followed to its end returns, by its annotation."""
+    """What a function returns, by its annotation, where following it did not tell."""
     returns = info.node.returns if not isinstance(info.node, ast.Lambda) else None
     if returns is None:
         return value
     text = ast.unparse(returns)
     every = [*args, *keywords.values()]
+    if value.home is not None and "Tensor" in text:  # it was followed, and gave back an attribute as it is
+        return (attributes.as_tensor(m, value) or value) if text in ("torch.Tensor", "Tensor") else value
     if text in ("torch.Tensor", "Tensor"):
         return m.fresh(info.qualified, every)
     if text.startswith(("tuple[torch.Tensor", "Tuple[torch.Tensor", "tuple[Tensor")):
@@ -432,7 +437,21 @@ def _dataclass_fields(
         attributes.write(m, obj, name, value)
     for name in names:
         if name not in obj.attributes:
-            obj.attributes[name] = attributes.read(m, ClassValue(info), name, node)
+            made = _field_default(m, info, name, node)
+            obj.attributes[name] = made if made is not None else attributes.read(m, ClassValue(info), name, node)
+
+
+def _field_default(m: Interpreter, info: ClassInfo, name: str, node: ast.AST) -> Value | None:
+    """``name: T = field(default_factory=f)``: what ``f()`` gives, anew for each object."""
+    home = next((cls for cls in m.index.mro(info) if name in cls.attributes), None)
+    call_node = home.attributes[name] if home is not None else None
+    if home is None or not isinstance(call_node, ast.Call) or not m.frames:
+        return None
+    for keyword in call_node.keywords:
+        if keyword.arg in ("default_factory", "default"):
+            value = expressions.evaluate(m, keyword.value, Env(home.module))
+            return call(m, value, [], {}, node) if keyword.arg == "default_factory" else value
+    return None
 
 
 # ---- what cannot be entered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from rebindlint.execution.cells import Captured, Edge, owned_storages
 from rebindlint.execution.interpreter import Interpreter, Site
@@ -16,7 +17,7 @@ from rebindlint.index.readers import Readers
 from rebindlint.model import Binding, Cell, Frame, Hazard, Rebinding
 from rebindlint.model import Value as Origin
 
-__all__ = ["compare"]
+__all__ = ["compare", "current", "nearest"]
 
 
 def compare(outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebinding]:
@@ -33,12 +34,16 @@ def compare(outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebindin
     done: set[tuple[int, object, int]] = set()
     for cell in outcome.captured or []:
         key = (id(cell.last.holder), cell.last.key, cell.storage.number)
-        if key in done or cell.storage.on_host or not _is_visible(cell, hook, readers):
+        if key in done or cell.storage.on_host or cell.storage.empty or not _is_visible(cell, hook, readers):
             continue
         done.add(key)
         again = m.retransformed.get(cell.storage.number)
         if again is not None and _shows(cell):
             yield _make(m, outcome, hook, cell, again, Hazard.FRESHNESS, Binding.COPY, cell.tensor, again=True)
+            continue
+        raw = _left_raw(m, outcome, hook, cell) if _shows(cell) else None
+        if raw is not None:
+            yield raw
             continue
         if cell.storage.number in owned and safe[cell.storage.number]:
             continue  # alive and refreshed: a graph that holds it is right, whatever the cell shows now
@@ -48,7 +53,7 @@ def compare(outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebindin
 
 
 def _shows(cell: Captured) -> bool:
-    now = _current(cell.last)
+    now = current(cell.last)
     return isinstance(now, Tensor) and now.storage is cell.storage
 
 
@@ -67,7 +72,8 @@ def _is_visible(cell: Captured, hook: Hook, readers: Readers) -> bool:
     )
 
 
-def _current(edge: Edge) -> Value | None:
+def current(edge: Edge) -> Value | None:
+    """What the holder has under the key now; None when it has nothing there."""
     holder = edge.holder
     if isinstance(holder, Obj):
         return holder.attributes.get(str(edge.key))
@@ -83,12 +89,12 @@ def _current(edge: Edge) -> Value | None:
 def _fact(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebinding | None:
     """Which hazard the cell shows: the first edge on its path that leads elsewhere now decides."""
     for position in range(1, len(cell.edges) - 1):
-        now = _current(cell.edges[position])
+        now = current(cell.edges[position])
         if now is not cell.edges[position + 1].holder:
             return _holder_rebuilt(m, outcome, hook, cell, position)
     edge = cell.last
-    now = _current(edge)
-    site = _nearest(m.sites, cell)
+    now = current(edge)
+    site = nearest(m.sites, cell)
     if now is DELETED or now is None or (isinstance(now, Const) and now.value is None):
         return _make(m, outcome, hook, cell, site, Hazard.LIFETIME, Binding.RELEASE, None) if site is not None else None
     if isinstance(now, Unknown) and now.tensor is not None:
@@ -101,7 +107,7 @@ def _fact(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebin
     return _make(m, outcome, hook, cell, site, Hazard.ADDRESS, site.binding, now) if site is not None else None
 
 
-def _nearest(sites: dict[tuple[int, object], Site], cell: Captured, upto: int | None = None) -> Site | None:
+def nearest(sites: dict[tuple[int, object], Site], cell: Captured, upto: int | None = None) -> Site | None:
     """The statement that bound the cell, or the innermost list, tuple or dictionary around it that was bound as a whole."""
     edges = cell.edges[1:] if upto is None else cell.edges[1 : upto + 1]
     for edge in reversed(edges):
@@ -115,10 +121,10 @@ def _nearest(sites: dict[tuple[int, object], Site], cell: Captured, upto: int | 
 
 def _holder_rebuilt(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured, position: int) -> Rebinding | None:
     """Something on the way to the cell was built anew: an object with its own tensors, or just a list or dictionary of them."""
-    site = _nearest(m.sites, cell, position)
-    if site is None:
-        return None
+    site = nearest(m.sites, cell, position)
     rebuilt = cell.edges[position + 1].holder
+    if site is None or _moved_under(m, cell) or _stands_elsewhere(outcome, cell, rebuilt):
+        return None
     if isinstance(rebuilt, ListValue | DictValue) and all(
         isinstance(e.holder, ListValue | DictValue) for e in cell.edges[position + 1 :]
     ):
@@ -127,12 +133,26 @@ def _holder_rebuilt(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured
     return _make(m, outcome, hook, cell, site, Hazard.LIFETIME, Binding.HOLDER, None, upto=position)
 
 
+def _stands_elsewhere(outcome: Outcome, cell: Captured, rebuilt: object) -> bool:
+    """Another cell, not below what was built anew, held the same memory: what became of that one is its own finding."""
+    return any(
+        other.storage is cell.storage and all(edge.holder is not rebuilt for edge in other.edges)
+        for other in outcome.captured or []
+        if other is not cell
+    )
+
+
+def _moved_under(m: Interpreter, cell: Captured) -> bool:
+    """The tensor object of the cell is a registered one that shows other memory now: what moved it is to blame."""
+    return cell.tensor.is_parameter and cell.tensor.storage is not cell.storage and id(cell.tensor) in m.moved
+
+
 def _stale(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebinding | None:
     """The cell still shows the captured storage, whose contents the second run did not refresh (or from a stale source)."""
     holder = cell.last.holder
     if not cell.epochs or not cell.storage.epochs & FIRST or (id(holder), cell.last.key) in m.revived:
         return None
-    site = _nearest(outcome.first_sites or {}, cell) or (outcome.first_moved or {}).get(id(cell.tensor))
+    site = nearest(outcome.first_sites or {}, cell) or (outcome.first_moved or {}).get(id(cell.tensor))
     if site is None:
         return None
     old = site.old
@@ -158,6 +178,20 @@ def _stale(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebi
         guard=_guard(m, outcome),
         upto=upto,
     )
+
+
+def _left_raw(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebinding | None:
+    """The first run transformed what was loaded; a guard let the second run leave it as the checkpoint has it."""
+    label = cell.storage.weight
+    raw = m.terms.of("weight", label)
+    if not label or cell.storage.content != raw or cell.content == raw or cell.tensor.path:
+        return None
+    guard = _guard(m, outcome)
+    site = (outcome.first_copies or {}).get(cell.storage.number) or nearest(outcome.first_sites or {}, cell)
+    if guard is None or site is None:
+        return None
+    fact = _make(m, outcome, hook, cell, site, Hazard.FRESHNESS, Binding.NONE, cell.tensor, guard=guard)
+    return replace(fact, certain=True)
 
 
 def _guard(m: Interpreter, outcome: Outcome) -> tuple[ast.AST, Module] | None:

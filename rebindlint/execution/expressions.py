@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -122,6 +123,10 @@ def subscript(m: Interpreter, holder: Value, index: Value | None, node: ast.Subs
             return Unknown("item")
     if isinstance(holder, Function | ClassValue):
         return holder
+    if isinstance(holder, Unknown) and isinstance(index, Const) and isinstance(index.value, int):
+        sizes = m.sizes.get(int(holder.label[5:])) if re.fullmatch(r"shape\d+", holder.label) else None
+        if sizes is not None and -len(sizes) <= index.value < len(sizes):
+            return sizes[index.value]
     return Unknown(f"{label_of(holder)}[{label_of(index) if index is not None else ast.unparse(node.slice)}]")
 
 
@@ -209,7 +214,7 @@ def _unary(m: Interpreter, node: ast.UnaryOp, env: Env) -> Value:
     if isinstance(node.op, ast.Not):
         return Const(not conditions.truth(m, node.operand, env))
     value = evaluate(m, node.operand, env)
-    tensor = attributes.maybe_tensor(value)
+    tensor = attributes.operand(m, value)
     if tensor is not None:
         return m.fresh(type(node.op).__name__, [tensor], dtype=tensor.dtype, shape=tensor.shape)
     if isinstance(value, Const) and isinstance(value.value, int | float):
@@ -229,7 +234,7 @@ def _binary(m: Interpreter, node: ast.BinOp, env: Env) -> Value:
 
 def binary(m: Interpreter, op: ast.operator, left: Value, right: Value) -> Value:
     name = type(op).__name__
-    first, second = attributes.maybe_tensor(left), attributes.maybe_tensor(right)
+    first, second = attributes.operand(m, left), attributes.operand(m, right)
     if first is not None or second is not None:
         tensor = first or second
         assert tensor is not None

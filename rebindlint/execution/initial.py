@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rebindlint.execution.interpreter import Interpreter, Raised
+from rebindlint.execution.torch_table import SIZED
 from rebindlint.execution.values import (
     NOTHING,
     ClassValue,
@@ -37,6 +38,7 @@ __all__ = [
     "class_value",
     "exists",
     "is_enumeration",
+    "is_submodule",
     "module_value",
 ]
 
@@ -115,6 +117,10 @@ def attribute(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
     elif name in obj.absent and (id(obj), name) not in m.revived:
         raise Raised(f"no attribute {name}")
     value = _initial(m, obj, name, node)
+    if isinstance(value, Tensor | Unknown) and _is_computed(m, obj, name):
+        value = m.fresh(f"init {obj.label}.{name}", dtype=value.dtype if isinstance(value, Tensor) else "")
+        value.storage.born = value.storage.changed = 0
+        obj.registered.add(name)
     if obj.attributes.get(name) is None:
         obj.attributes[name] = value
         if isinstance(value, Unknown) and value.home is None:
@@ -126,6 +132,11 @@ def attribute(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
         if obj.is_module and tensor.is_parameter:
             obj.registered.add(name)
     return obj.attributes[name]
+
+
+def _is_computed(m: Interpreter, obj: Obj, name: str) -> bool:
+    """A buffer that no checkpoint has: the constructor computes it and registers it as not persistent."""
+    return obj.cls is not None and any(not write.persistent for write in _all_writes(m, obj.cls, name))
 
 
 def _initial(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
@@ -185,7 +196,7 @@ def _expression(m: Interpreter, node: ast.expr, write: InitWrite, obj: Obj, labe
     if isinstance(node, ast.Attribute):
         return _attribute_chain(m, node, write, obj, label)
     if isinstance(node, ast.IfExp):
-        branch = node.body if m.ask(f"init {label}?", node) else node.orelse
+        branch = node.body if _holds(m, node.test, write, obj, label) else node.orelse
         return _expression(m, branch, write, obj, label)
     if isinstance(node, ast.Call):
         return _call(m, node, module, obj, label, write)
@@ -202,6 +213,9 @@ def _name(m: Interpreter, name: str, write: InitWrite, obj: Obj, label: str) -> 
     arguments = write.function.node.args
     for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
         if argument.arg == name:
+            given = _handed_up(m, write.function, name, obj)
+            if given is not None:
+                return _expression(m, given.value or _NONE, given, obj, label)
             if argument.annotation is None:
                 return Unknown(label, (obj, label.rsplit(".", 1)[1]))
             return annotated(
@@ -216,6 +230,45 @@ def _name(m: Interpreter, name: str, write: InitWrite, obj: Obj, label: str) -> 
     if isinstance(found, tuple) and isinstance(found[1].value, ast.Constant):
         return Const(found[1].value.value)
     return Unknown(label, (obj, label.rsplit(".", 1)[1]))
+
+
+_NONE = ast.Constant(None)
+
+
+def _handed_up(m: Interpreter, function: FunctionInfo, name: str, obj: Obj) -> InitWrite | None:
+    """What the object's own class hands to this constructor of a base for a parameter, where it is a literal."""
+    if obj.cls is None or not obj.exact or function.name != "__init__" or function.owner in (None, obj.cls):
+        return None
+    own = obj.cls.methods.get("__init__")
+    for node in descend(own.node) if own is not None else ():
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "__init__"
+            and isinstance(node.func.value, ast.Call)
+            and isinstance(node.func.value.func, ast.Name)
+            and node.func.value.func.id == "super"
+            and own is not None
+        ):
+            by_name = {k.arg: k.value for k in node.keywords}
+            by_place = dict(zip(function.positional[1:], node.args, strict=False))
+            given = by_name.get(name, by_place.get(name))
+            literal = isinstance(given, ast.Constant) or (
+                isinstance(given, ast.List | ast.Tuple) and all(isinstance(item, ast.Constant) for item in given.elts)
+            )
+            return InitWrite(given, None, False, own) if literal else None
+    return None
+
+
+def _holds(m: Interpreter, test: ast.expr, write: InitWrite, obj: Obj, label: str) -> bool:
+    """A condition inside a constructor's expression: decided where a literal decides it, else asked."""
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Is | ast.IsNot):
+        right = test.comparators[0]
+        if isinstance(right, ast.Constant) and right.value is None:
+            left = _expression(m, test.left, write, obj, f"{label}.test")
+            if isinstance(left, Const | ListValue | Tensor | Obj):
+                return (isinstance(left, Const) and left.value is None) == isinstance(test.ops[0], ast.Is)
+    return bool(m.ask(f"init {label}?", test))
 
 
 def _local(function: FunctionInfo, name: str) -> ast.expr | None:
@@ -270,9 +323,14 @@ def _call(m: Interpreter, node: ast.Call, module: Module, obj: Obj, label: str, 
     ):
         tensor = m.fresh(f"init {label}", dtype=_dtype_keyword(node), zeroed=last.startswith("zeros"))
         tensor.storage.born = 0
+        tensor.storage.empty = last in SIZED and bool(node.args) and _is_zero(node.args[0])
         tensor.home = label
         return tensor
     return Unknown(label, (obj, label.rsplit(".", 1)[1]))
+
+
+def _is_zero(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int and node.value == 0
 
 
 def _dtype_keyword(node: ast.Call) -> str:
@@ -380,6 +438,22 @@ def before_write(m: Interpreter, obj: Obj, name: str) -> Value | None:
     if tensorish:
         obj.initial[name] = ("", 0)
     return None
+
+
+_CONTAINERS = ("ModuleList", "ModuleDict", "Sequential", "Linear", "Embedding")
+
+
+def is_submodule(m: Interpreter, obj: Obj, name: str, now: Value | None) -> bool:
+    """Whether the attribute is a module that the constructor made, so that a checkpoint has weights for it."""
+    if obj.cls is None:
+        return False
+    writes = [w for w in _all_writes(m, obj.cls, name) if _constructs(w.function) and isinstance(w.value, ast.Call)]
+    made = isinstance(now, Obj) and now.is_module and not now.born
+    for write in writes:
+        assert isinstance(write.value, ast.Call)
+        found = m.index.resolve_expression(write.function.module, write.value.func)
+        made = made or (isinstance(found, str) and str(found).rpartition(".")[2] in _CONTAINERS)
+    return bool(writes) and made
 
 
 def is_enumeration(m: Interpreter, cls: ClassInfo) -> bool:

@@ -112,8 +112,13 @@ class Interpreter:
         self.cached: dict[Hashable, Value] = {}
         self.named: dict[str, Value] = {}  # promoted unknowns, by label
         self.keep: list[object] = []  # what is looked up by id must stay alive
+        self.sizes: dict[int, tuple[Value, ...]] = {}  # term of a shape -> the sizes that an allocator was given
         self.unresolved: Calls = {}
         self.hit_depth = False
+        self.lost_modules = False  # the first run deleted modules whose weights a checkpoint has
+        self.entered: set[tuple[int, bool]] = (
+            set()
+        )  # other hooks that this one calls: number, on an object it has just made
         self.covered: set[int] = set()
         self.inside_helpers: set[int] = (
             set()
@@ -123,6 +128,7 @@ class Interpreter:
         self.revived: set[tuple[int, str]] = (
             set()
         )  # attributes that were read in the first run although we saw them deleted
+        self.expects_absence = 0  # inside how many ``try`` statements that catch an AttributeError
         self.tolerant = False  # a callee that raises in the first run gives something unknown
 
     # ---- steps and places

@@ -91,6 +91,7 @@ class Explorer:
         self.promising = False  # the plan handed out last leads to statements that no path has executed
         self.avoid: set[tuple[Hashable, int]] = set()
         self.exhausted = False
+        self.sampled = False  # arms that lead to no statement that binds anything were left out
         self._todo: list[tuple[int, int, dict[Hashable, int], int, frozenset[int]]] = [
             (-1, 0, {}, 0, frozenset()),
             (-1, 1, {}, 1, frozenset()),
@@ -105,9 +106,11 @@ class Explorer:
                 self.exhausted = True
                 return
             if self._todo[0][0] >= FAR and self.executions - self.failures >= self.limit // 3:
+                self.sampled = True
                 return
             rank, _, plan, default, goal = heapq.heappop(self._todo)
             if self.only_promising and rank >= 0 and not goal:
+                self.sampled = True
                 continue
             if rank < FAR and goal and goal <= self.covered:
                 self._push(rank + FAR, plan, default)  # another path has been there meanwhile

@@ -1,18 +1,17 @@
-"""All hooks of a tree, in as many processes as asked for."""
+"""All hooks of a tree: each along its paths, and what the paths come to together."""
 
 from __future__ import annotations
 
-import gc
-import multiprocessing
-import sys
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rebindlint.execution.compare import compare
 from rebindlint.execution.oracle import Explorer, Oracle
+from rebindlint.execution.parallel import for_each
 from rebindlint.execution.places import place_of
 from rebindlint.execution.twice import Outcome, execute_twice
+from rebindlint.execution.unresolved import Calls, Unresolved, merged, resolved_places
 from rebindlint.index import Hook, Index, find_hooks
 from rebindlint.index.readers import Readers
 from rebindlint.model import Diagnostic, Protocol, Rebinding, Severity, Value
@@ -20,97 +19,114 @@ from rebindlint.model import Diagnostic, Protocol, Rebinding, Severity, Value
 if TYPE_CHECKING:
     from rebindlint.config import Config
 
-__all__ = ["Executed", "execute_hooks"]
+__all__ = ["PROTOCOLS", "Executed", "HookExecuted", "Watch", "execute_each", "execute_hook", "execute_hooks"]
 
+PROTOCOLS = (Protocol.DIRECT, Protocol.LAYERWISE)
 MAX_EXECUTIONS = 48
 MAX_AIMLESS = 10  # paths that lead nowhere new, whatever they bind
 MAX_FRUITLESS = 5  # paths in a row that lead nowhere new and bind nothing which an earlier one had not bound
-_CHUNK = 3
-_COLLECT_EVERY = 2  # hooks: an execution leaves cycles behind; syntax trees survive and are not looked at again
 
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """``executions``: paths along which hooks were executed; ``unresolved``: callee -> how often it could not be entered."""
+    """``executions``: paths along which hooks were executed; ``sampled``: hooks of which not every arm that binds nothing was taken."""
 
     facts: tuple[Rebinding, ...]
     notes: tuple[Diagnostic, ...] = ()
     hooks: int = 0
     executions: int = 0
-    unresolved: dict[str, int] = field(default_factory=dict)
+    unresolved: tuple[Unresolved, ...] = ()
+    sampled: int = 0
+    entered: frozenset[tuple[int, bool]] = frozenset()  # numbers of hooks that were called; on an object just made
+
+
+Watch = Callable[[Outcome, Sequence[Rebinding]], None]  # called with every execution and the facts that it came to
 
 
 def execute_hooks(
     index: Index, config: Config, *, jobs: int = 0, progress: Callable[[int, int], None] | None = None
 ) -> Executed:
     """Every hook of the index under the protocols that the configuration asks for. ``jobs`` 0: as many as there are cores."""
-    hooks = find_hooks(index, config.hooks)
-    protocols = (Protocol.DIRECT, Protocol.LAYERWISE)
-    jobs = min(jobs or multiprocessing.cpu_count(), max(len(hooks) // _CHUNK, 1))
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), 12_000))
-    if jobs > 1 and "fork" in multiprocessing.get_all_start_methods():
-        results = _in_processes(index, hooks, protocols, jobs, progress)
-    else:
-        results = []
-        for number, hook in enumerate(hooks):
-            results.append(execute_hook(index, hook, protocols))
-            if progress is not None:
-                progress(number + 1, len(hooks))
-    return _merge(results)
+    return _merge([one.executed for one in execute_each(index, config, jobs=jobs, progress=progress)])
 
 
-_shared: tuple[Index, Sequence[Hook], tuple[Protocol, ...]] | None = None
+@dataclass(frozen=True, slots=True)
+class HookExecuted:
+    """``elsewhere``: the hook is judged with those that call it, so nothing is found here. ``watch`` is what watched its executions."""
+
+    hook: Hook
+    executed: Executed
+    elsewhere: bool = False
+    watch: Watch | None = None
 
 
-def _in_processes(
+def execute_each(
     index: Index,
-    hooks: Sequence[Hook],
-    protocols: tuple[Protocol, ...],
-    jobs: int,
-    progress: Callable[[int, int], None] | None,
-) -> list[Executed]:
-    """Forked workers share the index that was built before; results come back in order."""
-    global _shared
-    _shared = (index, hooks, protocols)
-    results: list[Executed] = []
-    gc.collect()
-    gc.freeze()  # the collector must not touch, and so copy, what the workers share
-    try:
-        with multiprocessing.get_context("fork").Pool(jobs, initializer=gc.disable) as pool:
-            for executed in pool.imap(_work, range(len(hooks)), chunksize=_CHUNK):
-                results.append(executed)
-                if progress is not None:
-                    progress(len(results), len(hooks))
-    finally:
-        gc.unfreeze()
-        _shared = None
-    return results
+    config: Config,
+    *,
+    jobs: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+    watch: Callable[[], Watch] | None = None,
+) -> list[HookExecuted]:
+    """Every hook by itself, in the order of the source; ``watch`` makes the watch of one hook, which has to pickle."""
+    hooks = find_hooks(index, config.hooks)
+    index.roots = {id(hook.function.node): number for number, hook in enumerate(hooks)}
+
+    def one(number: int) -> tuple[Executed, Watch | None]:
+        watching = watch() if watch is not None else None
+        return execute_hook(index, hooks[number], PROTOCOLS, watching), watching
+
+    results = for_each(len(hooks), one, jobs=jobs, progress=progress)
+    kept = _without_called(hooks, [executed for executed, _ in results])
+    return [
+        HookExecuted(hook, executed, executed is not before, watching)
+        for hook, executed, (before, watching) in zip(hooks, kept, results, strict=True)
+    ]
 
 
-def _work(number: int) -> Executed:
-    assert _shared is not None
-    index, hooks, protocols = _shared
-    executed = execute_hook(index, hooks[number], protocols)
-    if number % _COLLECT_EVERY == 0:
-        gc.collect(0)
-    return executed
+def _without_called(hooks: Sequence[Hook], results: list[Executed]) -> list[Executed]:
+    """Hooks that another one calls are judged there, in the state that they are called in, if nothing else calls them.
+
+    That is so for a method that only its name makes a hook, for one that is given more than a layer, and for the hook of an
+    object that each of its callers has just made: on its own it would be run twice on an object that no reload keeps.
+    """
+    calls: dict[int, set[bool]] = {}
+    for number, result in enumerate(results):
+        for called, on_new in result.entered:
+            if called != number:
+                calls.setdefault(called, set()).add(on_new)
+    return [
+        replace(result, facts=(), notes=())
+        if number in calls and (hook.by_name or hook.takes_more or calls[number] == {True})
+        else result
+        for number, (hook, result) in enumerate(zip(hooks, results, strict=True))
+    ]
 
 
-def execute_hook(index: Index, hook: Hook, protocols: tuple[Protocol, ...]) -> Executed:
+def execute_hook(index: Index, hook: Hook, protocols: tuple[Protocol, ...], watch: Watch | None = None) -> Executed:
     """One hook along every arm that was seen, within the budget. Where no path gets through, once more with failing callees passed over."""
-    search = _Search(index, hook, protocols)
+    search = _Search(index, hook, protocols, watch)
     search.explore()
     if not search.captures:
         search.tolerant = True
         search.explore()
-    return Executed(tuple(search.facts.values()), search.notes(), 1, search.executions, search.unresolved)
+    calls = resolved_places(search.unresolved)
+    return Executed(
+        tuple(search.facts.values()),
+        search.notes(),
+        1,
+        search.executions,
+        calls,
+        int(search.sampled),
+        frozenset(search.entered),
+    )
 
 
 class _Search:
     """The executions of one hook and what they found."""
 
-    def __init__(self, index: Index, hook: Hook, protocols: tuple[Protocol, ...]) -> None:
-        self.index, self.hook, self.protocols = index, hook, protocols
+    def __init__(self, index: Index, hook: Hook, protocols: tuple[Protocol, ...], watch: Watch | None = None) -> None:
+        self.index, self.hook, self.protocols, self.watch = index, hook, protocols, watch
         self.readers = Readers.of(index)
         self.tolerant = False
         self.captures = 0
@@ -120,7 +136,9 @@ class _Search:
         self.seen: set[tuple[object, ...]] = set()
         self.settled: set[tuple[object, ...]] = set()  # found on two paths that were tried under every protocol
         self.facts: dict[tuple[object, ...], Rebinding] = {}
-        self.unresolved: dict[str, int] = {}
+        self.unresolved: Calls = {}
+        self.sampled = False
+        self.entered: set[tuple[int, bool]] = set()
 
     def explore(self) -> None:
         explorer = Explorer(MAX_EXECUTIONS)
@@ -141,6 +159,7 @@ class _Search:
             if fruitless >= MAX_FRUITLESS or aimless >= MAX_AIMLESS:
                 explorer.only_promising = True
         self.executions += explorer.executions
+        self.sampled = self.sampled or explorer.sampled
         if explorer.exhausted:
             self.spent = f"after {explorer.executions} paths"
 
@@ -152,7 +171,8 @@ class _Search:
             self.spent = self.spent or "where calls nest too deeply"
         for name, count in outcome.interpreter.unresolved.items():
             self.unresolved[name] = self.unresolved.get(name, 0) + count
-        found = list(compare(outcome, self.hook, self.readers))
+        self.entered |= outcome.interpreter.entered
+        found = self._compared(outcome)
         if outcome.refused:
             found += self._again(oracle, default, self.protocols[0], restored=True)
         new = {fact.key for fact in found} - self.settled
@@ -160,16 +180,32 @@ class _Search:
             self.settled |= {key for key in new if key in self.seen}
             self.seen |= new
             for protocol in self.protocols[1:]:
-                found += self._again(oracle, default, protocol)
+                found = self._joined(found, self._again(oracle, default, protocol), protocol)
         for fact in found:
             known = self.facts.get(fact.key)
             self.facts[fact.key] = fact if known is None else combine(known, fact)
+
+    def _joined(self, found: list[Rebinding], more: list[Rebinding], protocol: Protocol) -> list[Rebinding]:
+        """A hook that the reload does not call again leaves what it derived as it was: the same cells, one finding each."""
+        if not (self.hook.after_model and protocol is Protocol.LAYERWISE):
+            return found + more
+        stale = {fact.cell.path: fact for fact in more}
+        both = [replace(f, protocols=f.protocols | {protocol}) if f.cell.path in stale else f for f in found]
+        known = {fact.cell.path for fact in found}
+        return both + [replace(fact, not_called=True) for path, fact in stale.items() if path not in known]
 
     def _again(self, oracle: Oracle, default: int, protocol: Protocol, *, restored: bool = False) -> list[Rebinding]:
         """The same path under another protocol."""
         answers = Oracle(dict(oracle.answers), default)
         outcome = execute_twice(self.index, self.hook, answers, protocol, restored=restored, tolerant=self.tolerant)
-        return list(compare(outcome, self.hook, self.readers))
+        found = self._compared(outcome)
+        return [replace(fact, restored=True) for fact in found] if restored else found
+
+    def _compared(self, outcome: Outcome) -> list[Rebinding]:
+        found = list(compare(outcome, self.hook, self.readers))
+        if self.watch is not None:
+            self.watch(outcome, found)
+        return found
 
     def notes(self) -> tuple[Diagnostic, ...]:
         """What was not judged: silence about a hook must not mean that its execution gave up."""
@@ -197,20 +233,29 @@ def combine(left: Rebinding, right: Rebinding) -> Rebinding:
         value_is_parameter=left.value_is_parameter and right.value_is_parameter,
         zeroed=left.zeroed and right.zeroed,
         source_lost=left.source_lost or right.source_lost,
+        restored=_only_restored(left, right),
         guarded=left.guarded or right.guarded,
     )
 
 
+def _only_restored(*facts: Rebinding) -> bool:
+    """Whether no plain direct reload shows it, but one that gives the checkpoint's dtype and shape back first."""
+    direct = [fact for fact in facts if Protocol.DIRECT in fact.protocols]
+    return bool(direct) and all(fact.restored for fact in direct)
+
+
 def _merge(results: list[Executed]) -> Executed:
     facts: dict[tuple[object, ...], Rebinding] = {}
-    unresolved: dict[str, int] = {}
     for result in results:
         for fact in result.facts:
             known = facts.get(fact.key)
             facts[fact.key] = fact if known is None else combine(known, fact)
-        for name, count in result.unresolved.items():
-            unresolved[name] = unresolved.get(name, 0) + count
     notes = tuple(note for result in results for note in result.notes)
     return Executed(
-        tuple(facts.values()), notes, sum(r.hooks for r in results), sum(r.executions for r in results), unresolved
+        tuple(facts.values()),
+        notes,
+        sum(r.hooks for r in results),
+        sum(r.executions for r in results),
+        merged(call for result in results for call in result.unresolved),
+        sum(r.sampled for r in results),
     )

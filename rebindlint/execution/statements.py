@@ -6,11 +6,11 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from rebindlint.execution import attributes, conditions
+from rebindlint.execution import attributes, conditions, tensors
 from rebindlint.execution.expressions import binary, bind, evaluate, items_of, key_of
 from rebindlint.execution.interpreter import BreakLoop, ContinueLoop, Interpreter, Raised, Returned
 from rebindlint.execution.oracle import FAR
-from rebindlint.execution.values import DELETED, NOTHING, Const, DictValue, Env, Function, ListValue, Value
+from rebindlint.execution.values import DELETED, NOTHING, Const, DictValue, Env, Function, ListValue, Unknown, Value
 from rebindlint.index.classes import FunctionInfo, binds
 from rebindlint.index.modules import descend, imported_names
 
@@ -60,6 +60,16 @@ def _augmented(m: Interpreter, node: ast.AugAssign, env: Env) -> None:
         for item in value.items:
             old.items.append(item)
             attributes.note_slot(m, old, len(old.items) - 1, item, None)
+        return
+    if isinstance(node.target, ast.Subscript) and isinstance(old, Unknown) and not isinstance(value, Const):
+        # an element of a tensor, or a tensor in a container: either way what stands there is written in place
+        holder = evaluate(m, node.target.value, env)
+        if isinstance(holder, Unknown) and holder.home is not None and holder.home[0].is_module:
+            whole = attributes.as_tensor(m, holder)
+            if whole is not None:
+                part = tensors.element(m, whole, None if isinstance(node.target.slice, ast.Slice) else old)
+                content = m.terms.of(type(node.op).__name__, m.term(part), m.term(value))
+                m.transform(part, content, whole.storage.epochs | m.epochs([value]), m.sources([value]))
         return
     bind(m, node.target, binary(m, node.op, old, value), env)
 
@@ -180,14 +190,25 @@ def _try(m: Interpreter, node: ast.Try | ast.TryStar, env: Env) -> None:
 
 
 def _protected(m: Interpreter, node: ast.Try | ast.TryStar, env: Env) -> None:
+    expects = any(_catches_absence(handler) for handler in node.handlers)
+    m.expects_absence += expects
     try:
         execute(m, node.body, env)
     except Raised:
         if not node.handlers:
             raise
+        m.expects_absence -= expects
+        expects = False
         execute(m, node.handlers[0].body, env)
         return
+    finally:
+        m.expects_absence -= expects
     execute(m, node.orelse, env)
+
+
+def _catches_absence(handler: ast.ExceptHandler) -> bool:
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(isinstance(kind, ast.Name) and kind.id in ("AttributeError", "KeyError") for kind in kinds)
 
 
 def _only_imports(body: list[ast.stmt]) -> bool:
@@ -201,10 +222,27 @@ def _assert(m: Interpreter, node: ast.Assert, env: Env) -> None:
     """
     if conditions.assume(m, node.test, env, True):
         return
+    if m.run == 1 and _is_given_none(node.test, env):
+        raise Raised
     if m.run == 1:
         m.passed_over.add(m.place(node))
     elif m.place(node) not in m.passed_over:
         raise Raised
+
+
+def _is_given_none(test: ast.expr, env: Env) -> bool:
+    """Whether the caller gave None for a parameter that the assertion insists on: no imprecise state, but another arm."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return any(_is_given_none(part, env) for part in test.values)
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.IsNot):
+        test = test.left
+    function = env.function
+    return (
+        isinstance(test, ast.Name)
+        and function is not None
+        and (test.id in function.positional or any(a.arg == test.id for a in function.node.args.kwonlyargs))
+        and env.variables.get(test.id) is NOTHING
+    )
 
 
 def _delete(m: Interpreter, node: ast.Delete, env: Env) -> None:

@@ -29,6 +29,7 @@ __all__ = [
     "dtype_label",
     "element",
     "function",
+    "has_no_elements",
     "is_tensor_name",
     "method",
     "view",
@@ -115,6 +116,7 @@ def _copy(m: Interpreter, tensor: Tensor, dtype: str = "", *, on_host: bool = Fa
         sources=tensor.storage.sources | {tensor.storage.number},
     )
     storage.on_host = on_host or tensor.storage.on_host
+    storage.empty = tensor.storage.empty
     return Tensor(storage, dtype or tensor.dtype, tensor.shape, certain=tensor.certain)
 
 
@@ -189,8 +191,8 @@ def method(
         return tensor
     if name in table.KEEP_OR_COPY:
         return _copy(m, tensor) if tensor.strided else tensor
-    if name in ("clone", "cpu", "numpy", "__deepcopy__"):
-        return _copy(m, tensor, on_host=name in ("cpu", "numpy"))
+    if name in ("clone", "cpu", "numpy", "pin_memory", "__deepcopy__"):
+        return _copy(m, tensor, on_host=name in ("cpu", "numpy", "pin_memory"))
     if name in table.HOST_METHODS:
         return _host(m, tensor, name, every)
     if name in table.SCALAR:
@@ -202,7 +204,21 @@ def method(
     if name in table.SEVERAL and (args or "dim" in keywords):
         return ListValue([m.fresh(f"{name}{i}", [tensor, *every], dtype=tensor.dtype) for i in range(2)])
     dtype = next((d for a in every if (d := dtype_label(a))), tensor.dtype)
-    return m.fresh(name, [tensor, *every], dtype=dtype, zeroed=name in table.ZEROED)
+    made = m.fresh(name, [tensor, *every], dtype=dtype, zeroed=name in table.ZEROED)
+    made.storage.empty = name.startswith("new_") and has_no_elements(args, keywords)
+    return made
+
+
+def has_no_elements(args: Sequence[Value], keywords: dict[str, Value]) -> bool:
+    """Whether the size that an allocator is given holds a literal 0; the size ``()`` is that of one element."""
+    size = keywords.get("size", args[0] if args else None)
+    if isinstance(size, ListValue):
+        return size.closed and any(_is_zero(item) for item in size.items)
+    return isinstance(size, Const) and any(_is_zero(a) for a in args)
+
+
+def _is_zero(value: Value) -> bool:
+    return isinstance(value, Const) and type(value.value) is int and value.value == 0
 
 
 def _count(args: list[Value]) -> int:
@@ -223,13 +239,18 @@ def _to(m: Interpreter, tensor: Tensor, every: list[Value], node: ast.AST) -> Te
         dtype = dtype_label(argument)
         if dtype:
             return cast(m, tensor, dtype, node)
-    if every and label_of(every[0]) in ("'cpu'", "device('cpu')"):
+    if every and label_of(every[0]) in ("'cpu'", "torch.device('cpu')"):
         return _copy(m, tensor, on_host=True)
     return tensor
 
 
 def _host(m: Interpreter, tensor: Tensor, name: str, every: list[Value]) -> Value:
     inner = ",".join(label_of(a) for a in every)
+    sizes = m.sizes.get(tensor.shape)
+    if name == "size" and sizes and every and (known := _dimension(sizes, every[0])) is not None:
+        return known
+    if name in ("numel", "nelement") and sizes is not None and len(sizes) == 1:
+        return sizes[0]
     if name == "size":
         return Unknown(f"shape{tensor.shape}[{inner}]" if every else f"shape{tensor.shape}")
     if name == "stride":
@@ -241,6 +262,17 @@ def _host(m: Interpreter, tensor: Tensor, name: str, every: list[Value]) -> Valu
     if name in ("numel", "nelement"):
         return Unknown(f"shape{tensor.shape}.numel")
     return Unknown(f"{tensor.home or 'tensor'}.{name}({inner})" if is_stable(inner) else f"tensor.{name}")
+
+
+def _dimension(sizes: tuple[Value, ...], index: Value) -> Value | None:
+    number = index.value if isinstance(index, Const) else None
+    return sizes[number] if isinstance(number, int) and -len(sizes) <= number < len(sizes) else None
+
+
+def _sizes(args: list[Value]) -> tuple[Value, ...]:
+    """The sizes that an allocator is given, one after another or as one sequence; empty when they are not all known."""
+    given = args[0].items if args and isinstance(args[0], ListValue) and args[0].closed else args
+    return tuple(given) if all(isinstance(a, Const | Unknown) and is_stable(label_of(a)) for a in given) else ()
 
 
 def _set(m: Interpreter, tensor: Tensor, args: list[Value]) -> Tensor:
@@ -286,7 +318,11 @@ def copy_into(m: Interpreter, target: Tensor, source: Tensor) -> None:
         if m.reorders(source.path, target.path):
             m.copied(target, source, overlapping=True)
         return
-    m.write(target, m.term(source), source.storage.epochs, source.storage.sources | {source.storage.number})
+    sources = source.storage.sources | {source.storage.number}
+    if target.storage.number in source.storage.sources and m.term(source) != m.term(target):
+        m.transform(target, m.term(source), source.storage.epochs, sources)
+    else:
+        m.write(target, m.term(source), source.storage.epochs, sources)
     m.copied(target, source)
 
 
@@ -299,9 +335,9 @@ def function(m: Interpreter, name: str, args: list[Value], keywords: dict[str, V
     every = [*args, *keywords.values()]
     if last in ("Parameter", "Buffer", "UninitializedParameter"):
         return parameter(m, args[0] if args else keywords.get("data"), last)
-    if name.startswith("torch.ops."):
+    if name.startswith("torch.ops.") and not last.lstrip("_").startswith(("is_", "has_", "supports_")):
         return _custom(m, name, every, node)
-    if name.startswith(table.HOST_FUNCTIONS) or last.lstrip("_").startswith(("is_", "has_")):
+    if name.startswith(table.HOST_FUNCTIONS) or last.lstrip("_").startswith(("is_", "has_", "supports_")):
         if last == "swap_tensors" and len(args) > 1:
             return _swap(m, args)
         return Unknown(f"{name}({','.join(label_of(a) for a in every)})")
@@ -316,7 +352,11 @@ def function(m: Interpreter, name: str, args: list[Value], keywords: dict[str, V
         return first
     out = keywords.get("out")
     if out is not None and (target := _as_tensor(m, out)) is not None:
-        m.write(target, m.terms.of(last, *[m.term(a) for a in args]), m.epochs(args), m.sources(args))
+        content, sources = m.terms.of(last, *[m.term(a) for a in args]), m.sources(args)
+        if target.storage.number in sources:
+            m.transform(target, content, m.epochs(args), sources)
+        else:
+            m.write(target, content, m.epochs(args), sources)
         return target
     if first is not None and last in (table.VIEW | table.RESTRIDE | table.SEVERAL_VIEWS | {"clone"}):
         return method(m, first, last, args[1:], keywords, node)
@@ -325,8 +365,24 @@ def function(m: Interpreter, name: str, args: list[Value], keywords: dict[str, V
     if last in table.SEVERAL and (len(args) > 1 or "dim" in keywords):
         return ListValue([m.fresh(f"{last}{i}", every) for i in range(2)])
     made = m.fresh(last, every, dtype=_dtype_of(keywords, args, last, first), zeroed=last in table.ZEROED)
-    made.storage.on_host = label_of(keywords.get("device", Const(0))) == "'cpu'"
+    made.storage.on_host = _names_host(keywords)
+    if last in table.SIZED:
+        made.storage.empty = has_no_elements(args[:1] if last == "full" else args, keywords)
+        sizes = _sizes(args[:1] if last == "full" else args)
+        if sizes:
+            made.shape = m.terms.of("size", *[label_of(a) for a in sizes])
+            m.sizes[made.shape] = sizes
+    elif last == "tensor" and args:
+        made.storage.empty = isinstance(args[0], ListValue) and args[0].closed and not args[0].items
     return made
+
+
+def _names_host(keywords: dict[str, Value]) -> bool:
+    pinned = keywords.get("pin_memory")
+    return (isinstance(pinned, Const) and pinned.value is True) or label_of(keywords.get("device", Const(0))) in (
+        "'cpu'",
+        "torch.device('cpu')",
+    )
 
 
 def _dtype_of(keywords: dict[str, Value], args: list[Value], last: str, first: Tensor | None) -> str:

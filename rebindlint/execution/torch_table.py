@@ -19,6 +19,7 @@ __all__ = [
     "SCALAR",
     "SEVERAL",
     "SEVERAL_VIEWS",
+    "SIZED",
     "VIEW",
     "ZEROED",
     "is_tensor_name",
@@ -83,7 +84,6 @@ KEEP = frozenset(
         "cuda",
         "xpu",
         "npu",
-        "pin_memory",
         "requires_grad",
         "share_memory_",
         "rename_",
@@ -222,6 +222,8 @@ ALLOCATE = frozenset(
         "randperm",
     }
 )
+# allocators that are told a size
+SIZED = frozenset({"empty", "zeros", "ones", "rand", "randn", "full"})
 ZEROED = frozenset({"zeros", "zeros_like", "new_zeros"})
 # functions of torch that give no tensor
 HOST_FUNCTIONS = (

@@ -33,13 +33,12 @@ from rebindlint.execution.values import (
     Value,
 )
 from rebindlint.index.classes import FunctionInfo
-from rebindlint.index.hooks import Hook
+from rebindlint.index.hooks import LAYER_NAMES, Hook
 from rebindlint.index.tree import Index
 from rebindlint.model import Protocol
 
 __all__ = ["Outcome", "execute_twice"]
 
-_LAYER_NAMES = ("layer", "module", "mod", "model")
 _FLAG = "_already_called_process_weights_after_loading"
 
 
@@ -56,6 +55,7 @@ class Outcome:
     captured: list[Captured] | None = None
     first_sites: dict[tuple[int, object], Site] | None = None
     first_moved: dict[int, Site] | None = None
+    first_copies: dict[int, Site] | None = None
     first_conditions: list[tuple[Hashable, bool, ast.AST, object]] | None = None
 
 
@@ -98,11 +98,15 @@ def execute_twice(
         known.add(signature)
     outcome.captured = walk(m, [*roots, *shared_roots(m)])
     outcome.first_sites, outcome.first_moved, outcome.first_conditions = m.sites, m.moved, list(m.conditions)
+    outcome.first_copies = m.copies
     oracle.recording = False
     m.run, m.sites, m.moved, m.copies, m.conditions, m.steps = 2, {}, {}, {}, [], 0
-    restore = _reload(m, hook, roots, outcome.captured, protocol, restored)
     try:
-        _run(m, 2, hook, receiver, arguments)
+        restore = _reload(m, hook, roots, outcome.captured, protocol, restored)
+        if protocol is Protocol.LAYERWISE and hook.after_model:
+            m.run = 2  # it is not called again
+        else:
+            _run(m, 2, hook, receiver, arguments)
     except Raised:
         outcome.refused = True
         return outcome
@@ -146,7 +150,7 @@ def _objects(m: Interpreter, hook: Hook) -> tuple[Value | None, dict[str, Value]
     names = [*spec.posonlyargs, *spec.args][1 if receiver is not None else 0 :]
     required = names[: len(names) - len(spec.defaults)] if spec.defaults else names
     for argument in names:
-        if argument.arg in _LAYER_NAMES or _is_module_annotation(m, info, argument):
+        if argument.arg in LAYER_NAMES or _is_module_annotation(m, info, argument):
             arguments[argument.arg] = _layer(m, info, argument)
         elif argument in required:
             arguments[argument.arg] = _argument(m, info, argument)
@@ -179,7 +183,7 @@ def _load(m: Interpreter, hook: Hook, receiver: Value | None, arguments: dict[st
     if method is None or method.self_name == "":
         return
     names = [a.arg for a in method.node.args.posonlyargs + method.node.args.args + method.node.args.kwonlyargs]
-    given = next((name for name in names if name in _LAYER_NAMES), None)
+    given = next((name for name in names if name in LAYER_NAMES), None)
     if given is None:
         return
     m.frames.append(Frame(method, Env(method.module, method), method.node))
@@ -206,6 +210,8 @@ def _mark_loaded(m: Interpreter, obj: Obj) -> None:
                 storage.content, storage.epochs, storage.weight = m.terms.of("weight", label), 1, label
                 value.shape = m.terms.of("shape", label)
             obj.initial[name] = (value.dtype, value.shape)
+            if name in obj.registered and value.is_parameter:
+                obj.loaded.add(name)
 
 
 def _run(m: Interpreter, number: int, hook: Hook, receiver: Value | None, arguments: dict[str, Value]) -> None:
@@ -262,6 +268,8 @@ def _reload(
     protocol: Protocol,
     restored: bool,
 ) -> _Restore:
+    if m.lost_modules:
+        raise Raised  # the loader finds no module for the checkpoint's weights
     modules = _modules(captured, roots)
     live = protocol is not Protocol.LAYERWISE or hook.from_loading or _hooks_itself(hook, roots)
     restore = _Restore([])
@@ -294,13 +302,15 @@ def _refresh(m: Interpreter, storage: Storage) -> None:
     storage.content, storage.epochs, storage.changed = m.terms.of("weight", storage.weight), SECOND, 2
 
 
-def _load_into_live(m: Interpreter, obj: Obj, *, restored: bool) -> None:
+def _load_into_live(
+    m: Interpreter, obj: Obj, *, restored: bool, names: frozenset[str] | set[str] | None = None
+) -> None:
     """Loaders write into the parameter that stands under the checkpoint's name now; a deleted one is created again.
 
     ``restored``: the framework gives them the checkpoint's dtype and shape back before it loads, as it must where a hook
     insists on these.
     """
-    for name in sorted(obj.initial):
+    for name in sorted(obj.initial if names is None else obj.initial.keys() & names):
         value = obj.attributes.get(name)
         label = f"{obj.label}.{name}"
         if isinstance(value, Tensor):
@@ -331,12 +341,19 @@ def _checkpoint_tensor(m: Interpreter, obj: Obj, name: str) -> Tensor:
 def _put_fresh(m: Interpreter, obj: Obj) -> dict[str, Tensor]:
     """Checkpoint-shaped tensors stand in for the remembered ones while the hook runs again."""
     remembered = {name: v for name in sorted(obj.registered) if isinstance(v := obj.attributes.get(name), Tensor)}
-    for name in obj.registered - obj.initial.keys():
+    live = m.index.kept_live & obj.registered
+    if live:
+        _load_into_live(m, obj, restored=False, names=live)
+    for name in obj.registered - obj.initial.keys() - live:
         obj.attributes[name] = DELETED
         obj.absent.add(name)
         obj.registered.discard(name)
-    for name in sorted(obj.initial):
+    for name in sorted(obj.initial.keys() - live):
         old = obj.attributes.get(name)
+        if name in obj.loaded and name not in obj.registered and old is not None and not _is_gone(old):
+            raise Raised  # something that is no parameter stands under the name that one is to be registered under
+        if isinstance(old, Tensor) and not old.is_parameter and not old.storage.weight and name not in obj.loaded:
+            continue  # nothing is loaded for it, and so it is left as it is
         if name in remembered or _is_gone(old):
             obj.attributes[name] = _checkpoint_tensor(m, obj, name)
             obj.registered.add(name)

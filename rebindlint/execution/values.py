@@ -66,7 +66,7 @@ class Terms:
 class Storage:
     """Memory of a tensor. ``content`` is the term of what it holds, ``epochs`` the loads that went into it."""
 
-    __slots__ = ("born", "changed", "content", "epochs", "number", "on_host", "sources", "weight", "zeroed")
+    __slots__ = ("born", "changed", "content", "empty", "epochs", "number", "on_host", "sources", "weight", "zeroed")
 
     def __init__(
         self,
@@ -86,6 +86,7 @@ class Storage:
         self.born = born  # in which run it was allocated: 0 before the hook
         self.weight = weight  # name of the weight that loading writes here, if any
         self.zeroed = zeroed
+        self.empty = False  # known to have no elements, and so no address
         self.on_host = False  # known not to be on the device: no graph can hold it
         self.sources = sources  # storages it was computed from
 
@@ -182,7 +183,19 @@ class External(Value):
 class Obj(Value):
     """An object. ``exact``: its class is known, else only a bound of it."""
 
-    __slots__ = ("absent", "attributes", "born", "cls", "exact", "home", "initial", "is_module", "label", "registered")
+    __slots__ = (
+        "absent",
+        "attributes",
+        "born",
+        "cls",
+        "exact",
+        "home",
+        "initial",
+        "is_module",
+        "label",
+        "loaded",
+        "registered",
+    )
 
     def __init__(
         self, label: str, cls: ClassInfo | None = None, *, is_module: bool = False, exact: bool = True, born: int = 0
@@ -194,6 +207,7 @@ class Obj(Value):
         self.born = born
         self.attributes: dict[str, Value] = {}
         self.registered: set[str] = set()
+        self.loaded: set[str] = set()  # registered as parameters before the hook ran for the first time
         self.home: tuple[Obj, str] | None = None  # where it stands, when it only looks like an object so far
         self.initial: dict[str, tuple[str, int]] = {}  # bound before the hook ran for the first time: dtype and shape
         self.absent: set[str] = set()  # known not to exist until bound

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rebindlint.index.dialect import find_dialects, outside_dialect
 from rebindlint.index.hooks import Hook, find_hooks
-from rebindlint.index.tree import Index
-from rebindlint.model import Protocol
+from rebindlint.index.tree import Index, import_root
 
 if TYPE_CHECKING:
     from rebindlint.config import Config
@@ -20,7 +20,7 @@ __all__ = ["Hook", "Index", "build_index", "find_hooks"]
 def build_index(sources: Sequence[Source], config: Config) -> Index:
     """Reads every file once as bytes and parses none; unreadable files are left to whoever needs them."""
     index = Index(sources, config)
-    imports_vllm = False
+    imports_vllm: set[Path] = set()
     for source in sources:
         if source.text is not None:
             raw = source.text.encode("utf-8", "surrogatepass")
@@ -30,15 +30,15 @@ def build_index(sources: Sequence[Source], config: Config) -> Index:
             except OSError:
                 continue
         index.bytes[source.shown] = raw
-        imports_vllm = imports_vllm or b"import vllm" in raw or b"from vllm" in raw
+        if b"import vllm" in raw or b"from vllm" in raw:
+            imports_vllm.add(import_root(source))
     index.dialects = find_dialects(index)
     own = [d for top, d in index.dialects.items() if top in ("vllm", "sglang")] or list(index.dialects.values())
     if own:
         index.dialect = own[0]
     elif imports_vllm:
         index.dialect = outside_dialect(config.target_version)
-    tops = {source.module.split(".")[0] for source in sources}
-    index.protocol = (
-        Protocol.LAYERWISE if "vllm" in tops or (imports_vllm and "sglang" not in tops) else Protocol.DIRECT
-    )
+    tops = {(import_root(source), source.module.split(".")[0]) for source in sources}
+    contains = {top: {root for root, name in tops if name == top} for top in ("vllm", "sglang")}
+    index.layerwise = frozenset(contains["vllm"] | (imports_vllm - contains["sglang"]))
     return index

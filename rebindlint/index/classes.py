@@ -176,6 +176,7 @@ class InitWrite:
     annotation: ast.expr | None
     conditional: bool
     function: FunctionInfo
+    persistent: bool = True  # False: a buffer that no checkpoint has
 
 
 @dataclass(eq=False)
@@ -278,4 +279,6 @@ def _collect_registration(
             if len(call.args) > 1
             else next((k.value for k in call.keywords if k.arg in ("param", "tensor")), None)
         )
-        found.setdefault(name.value, []).append(InitWrite(value, None, conditional, info))
+        persistent = next((k.value for k in call.keywords if k.arg == "persistent"), None)
+        kept = not (isinstance(persistent, ast.Constant) and persistent.value is False)
+        found.setdefault(name.value, []).append(InitWrite(value, None, conditional, info, kept))

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rebindlint.index.classes import ClassInfo, FunctionInfo
-from rebindlint.index.modules import descend
 
 if TYPE_CHECKING:
     from rebindlint.index.tree import Index
 
-__all__ = ["POST_LOAD", "Hook", "find_hooks", "is_loading_name"]
+__all__ = ["LAYER_NAMES", "POST_LOAD", "Hook", "find_hooks", "is_loading_name"]
 
 POST_LOAD = frozenset(
     {"process_weights_after_loading", "post_load_weights", "process_weights_after_loading_block_quant"}
@@ -39,15 +38,31 @@ class Hook:
     """``function`` runs on an instance of ``receiver`` after each load.
 
     ``from_loading``: reached from ``load_weights`` itself, so it also runs inside a layerwise reload, on live tensors.
+    ``after_model``: called once the whole model is loaded, which a layerwise reload does not do again.
+    ``by_name``: only a call of that name in another hook says that it is one. Where that hook's execution gets to it, it is
+    judged there.
     """
 
     function: FunctionInfo
     receiver: ClassInfo | None
     from_loading: bool = False
+    after_model: bool = False
+    by_name: bool = False
 
     @property
     def name(self) -> str:
         return f"{self.receiver.name}.{self.function.name}" if self.receiver else self.function.name
+
+    @property
+    def takes_more(self) -> bool:
+        """It is given more than its layer, which no loader does."""
+        info = self.function
+        given = info.positional[1 if self.receiver is not None and not info.is_static else 0 :]
+        required = given[: len(given) - len(info.node.args.defaults)] if info.node.args.defaults else given
+        return len(required) > 1 and any(name in LAYER_NAMES for name in required)
+
+
+LAYER_NAMES = ("layer", "module", "mod", "model")
 
 
 def is_loading_name(name: str) -> bool:
@@ -69,11 +84,23 @@ def find_hooks(index: Index, extra: Iterable[str] = ()) -> tuple[Hook, ...]:
     found: dict[int, Hook] = {}
     for info in _methods_named(index, names):
         if info.name in POST_LOAD or info.name in extra or (info.module.name, info.qualified) in explicit:
-            found[id(info.node)] = Hook(info, info.owner)
-    for info in _reached_from_loading(index, [hook.function for hook in found.values()]):
+            found[id(info.node)] = _post_load(index, info)
+    for info in _reached_from_loading(index):
         found.setdefault(id(info.node), Hook(info, info.owner, from_loading=True))
+    for hook in _reached_from_hooks(index, list(found.values())):
+        found.setdefault(id(hook.function.node), hook)
     hooks = [hook for hook in found.values() if not _is_empty(hook.function)]
     return tuple(sorted(hooks, key=lambda h: (h.function.module.shown, h.function.node.lineno)))
+
+
+def _post_load(index: Index, info: FunctionInfo) -> Hook:
+    """A module's own hook that takes no argument is no layer's: the model's loader calls it, or ``load_weights`` itself."""
+    whole = info.name in POST_LOAD and len(info.positional) == 1 and not info.is_static
+    if not whole or info.owner is None or not index.is_module(info.owner):
+        return Hook(info, info.owner)
+    raw = index.bytes.get(info.module.shown, b"")
+    by_loader = any(b".process_weights_after_loading(" in body for body in _loader_bodies(raw))
+    return Hook(info, info.owner, from_loading=by_loader, after_model=not by_loader)
 
 
 def _methods_named(index: Index, names: set[str]) -> Iterator[FunctionInfo]:
@@ -89,12 +116,12 @@ def _methods_named(index: Index, names: set[str]) -> Iterator[FunctionInfo]:
                     yield cls.methods[name]
 
 
-def _reached_from_loading(index: Index, hooks: list[FunctionInfo]) -> list[FunctionInfo]:
+def _reached_from_loading(index: Index) -> list[FunctionInfo]:
     """Methods that ``load_weights`` calls by name to finish what it loaded, transitively.
 
     Judged by the text of the loading functions: parsing every model of a tree for this would cost more than all hooks.
     """
-    wanted = _called_names(hook.node for hook in hooks)
+    wanted: set[str] = set()
     for source in index.sources.values():
         raw = index.bytes.get(source.shown, b"")
         if any(name in raw for name in (b"load_weights", b"wake_up", b"load_model")) and _LOADER.search(raw):
@@ -107,9 +134,47 @@ def _reached_from_loading(index: Index, hooks: list[FunctionInfo]) -> list[Funct
         seen |= new
         for info in _methods_named(index, new):
             found[id(info.node)] = info
-            wanted |= _called_names([info.node])
+            wanted |= {name for name, _, _ in _named_calls(info)}
         wanted -= POST_LOAD
     return list(found.values())
+
+
+def _reached_from_hooks(index: Index, hooks: list[Hook]) -> list[Hook]:
+    """Methods that hooks call by name, transitively, on receivers whose class the call does not exclude."""
+    found: dict[int, Hook] = {}
+    while hooks:
+        calls = [(hook, name, on_self, kinds) for hook in hooks for name, on_self, kinds in _named_calls(hook.function)]
+        candidates = _by_name(index, {name for _, name, _, _ in calls})
+        hooks = []
+        for hook, name, on_self, kinds in calls:
+            bounds = _bounds(index, hook, on_self, kinds)
+            for info in candidates.get(name, ()):
+                if id(info.node) not in found and _may_be(index, info.owner, bounds):
+                    reached = Hook(info, info.owner, after_model=hook.after_model, by_name=True)
+                    found[id(info.node)] = reached
+                    hooks.append(reached)
+    return list(found.values())
+
+
+def _by_name(index: Index, names: set[str]) -> dict[str, list[FunctionInfo]]:
+    found: dict[str, list[FunctionInfo]] = {}
+    for info in _methods_named(index, names) if names else ():
+        found.setdefault(info.name, []).append(info)
+    return found
+
+
+def _bounds(index: Index, hook: Hook, on_self: bool, kinds: tuple[ast.expr, ...]) -> list[ClassInfo]:
+    """The classes that the receiver of a call is known to be of one of; empty when nothing is known."""
+    if on_self:
+        return [hook.receiver] if hook.receiver is not None else []
+    resolved = [index.resolve_expression(hook.function.module, kind) for kind in kinds]
+    return [cls for cls in resolved if isinstance(cls, ClassInfo)] if resolved else []
+
+
+def _may_be(index: Index, owner: ClassInfo | None, bounds: list[ClassInfo]) -> bool:
+    return not bounds or (
+        owner is not None and any(index.is_subclass(owner, b) or index.is_subclass(b, owner) for b in bounds)
+    )
 
 
 def _loader_bodies(raw: bytes) -> Iterator[bytes]:
@@ -119,16 +184,36 @@ def _loader_bodies(raw: bytes) -> Iterator[bytes]:
         yield raw[match.end() : end.start() if end else len(raw)]
 
 
-def _called_names(functions: Iterable[ast.AST]) -> set[str]:
-    found = set()
-    for function in functions:
-        for node in descend(function):
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and _FROM_LOADING.match(node.func.attr)
-            ):
-                found.add(node.func.attr)
+def _named_calls(function: FunctionInfo) -> list[tuple[str, bool, tuple[ast.expr, ...]]]:
+    """Calls ``x.finalize_y(...)``: the name, whether ``x`` is ``self``, and what ``isinstance`` around it says of ``x``."""
+    found: list[tuple[str, bool, tuple[ast.expr, ...]]] = []
+    stack: list[tuple[ast.AST, dict[str, tuple[ast.expr, ...]]]] = [(function.node, {})]
+    while stack:
+        node, kinds = stack.pop()
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            name, target = node.func.attr, node.func.value
+            if _FROM_LOADING.match(name) and name not in POST_LOAD:
+                variable = target.id if isinstance(target, ast.Name) else ""
+                found.append((name, bool(variable) and variable == function.self_name, kinds.get(variable, ())))
+        narrowed = {**kinds, **_narrowed(node.test)} if isinstance(node, ast.If) else kinds
+        body = set(map(id, node.body)) if isinstance(node, ast.If) else set()
+        stack.extend((child, narrowed if id(child) in body else kinds) for child in ast.iter_child_nodes(node))
+    return found
+
+
+def _narrowed(test: ast.expr) -> dict[str, tuple[ast.expr, ...]]:
+    """``isinstance(x, C)``, alone or as a part of a conjunction: what it says of ``x``."""
+    found: dict[str, tuple[ast.expr, ...]] = {}
+    for part in test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]:
+        if (
+            isinstance(part, ast.Call)
+            and isinstance(part.func, ast.Name)
+            and part.func.id == "isinstance"
+            and len(part.args) == 2
+            and isinstance(part.args[0], ast.Name)
+        ):
+            kinds = part.args[1]
+            found[part.args[0].id] = tuple(kinds.elts) if isinstance(kinds, ast.Tuple) else (kinds,)
     return found
 
 

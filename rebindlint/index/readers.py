@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import textwrap
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from rebindlint.index.hooks import is_loading_name
+from rebindlint.index.modules import descend
 
 if TYPE_CHECKING:
     from rebindlint.index.tree import Index
 
 __all__ = ["Readers"]
 
+_SYNC = re.compile(r"\.(?:item|tolist)\(\)")
 _DEF = re.compile(r"^([ \t]*)(?:async[ \t]+)?def[ \t]+(\w+)", re.M)
 
 
@@ -22,6 +26,7 @@ class Readers:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._visible: dict[str, bool] = {}
+        self._syncs: dict[tuple[str, int], bool] = {}
         self._defs: dict[str, tuple[list[int], list[tuple[int, str]]]] = {}
 
     @classmethod
@@ -51,12 +56,24 @@ class Readers:
                 continue
             text = raw.decode("utf-8", "replace")
             for match in pattern.finditer(text):
-                if not is_loading_name(self._enclosing(shown, text, match.start())):
+                function, start = self._enclosing(shown, text, match.start())
+                if not is_loading_name(function) and not self._synchronises(shown, text, start):
                     return True
         return False
 
-    def _enclosing(self, shown: str, text: str, offset: int) -> str:
-        """Name of the function around ``offset``; ``__init__`` for code at class or module level."""
+    def _synchronises(self, shown: str, text: str, start: int) -> bool:
+        """Whether the function defined at ``start`` waits for the device whatever happens: no graph can capture it."""
+        known = self._syncs.get((shown, start))
+        if known is None:
+            end = re.compile(rf"^[ \t]{{0,{_indent(text, start)}}}[^\s#)]", re.M).search(
+                text, text.index("\n", start) + 1
+            )
+            body = text[start : end.start() if end else len(text)]
+            known = self._syncs[(shown, start)] = bool(_SYNC.search(body)) and _waits(body)
+        return known
+
+    def _enclosing(self, shown: str, text: str, offset: int) -> tuple[str, int]:
+        """Name and start of the function around ``offset``; ``__init__`` for code at class or module level."""
         if shown not in self._defs:
             found = [(m.start(), len(m.group(1)), m.group(2)) for m in _DEF.finditer(text)]
             self._defs[shown] = ([f[0] for f in found], [(f[1], f[2]) for f in found])
@@ -66,9 +83,33 @@ class Readers:
         position = bisect_right(starts, line_start) - 1
         while position >= 0:
             if names[position][0] < indent:
-                return names[position][1]
+                return names[position][1], starts[position]
             position -= 1
-        return "__init__"
+        return "__init__", 0
+
+
+def _waits(function: str) -> bool:
+    """Whether every way through the function calls ``.item()`` or ``.tolist()``."""
+    try:
+        found = ast.parse(textwrap.dedent(function)).body[0]
+    except (SyntaxError, ValueError, IndexError, RecursionError):
+        return False
+    stack: list[ast.stmt] = list(reversed(getattr(found, "body", [])))
+    while stack:
+        statement = stack.pop()
+        if isinstance(statement, ast.With):
+            stack.extend(reversed(statement.body))
+        elif hasattr(statement, "body"):
+            if any(isinstance(node, ast.Return) for node in descend(statement)):
+                return False
+        elif any(
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist")
+            for node in descend(statement)
+        ):
+            return True
+        elif isinstance(statement, ast.Return):
+            return False
+    return False
 
 
 def _indent(text: str, start: int) -> int:

@@ -6,11 +6,13 @@ import ast
 import gc
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rebindlint.discover import read_source
 from rebindlint.index.classes import ClassInfo, FunctionInfo
-from rebindlint.index.modules import Assigned, Defined, FunctionNode, Imported, Module
+from rebindlint.index.modules import Assigned, Defined, FunctionNode, Imported, Module, descend
 from rebindlint.model import Dialect, Protocol, RebindlintError
 
 if TYPE_CHECKING:
@@ -47,9 +49,10 @@ class Index:
         self.declared = bool(config.helpers or config.allocators)
         self.dialect = Dialect()
         self.dialects: dict[str, Dialect] = {}
-        self.protocol = Protocol.DIRECT
+        self.layerwise: frozenset[Path] = frozenset()  # import roots of what an engine reloads layer by layer
         self.readers: object = None
         self.pure: dict[object, Any] = {}  # results of calls that depend on constants alone, for every execution
+        self.roots: dict[int, int] = {}  # id of a hook's syntax node -> its number
         self.helpers: dict[FunctionInfo, Dialect] = {}  # replace helpers that an execution entered
         self.binding_statements: dict[int, frozenset[int]] = {}  # id of an arm -> ids of what binds something in it
         self._imported: dict[str, tuple[str, ...]] = {}
@@ -276,6 +279,24 @@ class Index:
             for block in ("body", "orelse", "finalbody"):
                 stack.extend(getattr(node, block, ()))
 
+    def protocol_of(self, module: str) -> Protocol:
+        """How the engine that the module belongs to (vllm itself, or what plugs into it) reloads weights."""
+        source = self.sources.get(module)
+        layerwise = source is not None and import_root(source) in self.layerwise
+        return Protocol.LAYERWISE if layerwise else Protocol.DIRECT
+
+    @cached_property
+    def kept_live(self) -> frozenset[str]:
+        """Names of tensors that the tree's own layerwise reload neither replaces before the hook nor puts back after it."""
+        names: set[str] = set()
+        for name in self.sources:
+            module = self.module(name) if name.endswith("model_loader.reload.meta") else None
+            for entry in module.names.items() if module is not None else ():
+                if entry[0].startswith("SKIP_") and entry[0].endswith("TENSORS") and isinstance(entry[1], Assigned):
+                    strings = (n.value for n in descend(entry[1].value) if isinstance(n, ast.Constant))
+                    names |= {text for text in strings if isinstance(text, str)}
+        return frozenset(names)
+
     # ---- what fixes ask
 
     def dialect_for(self, module: str) -> Dialect:
@@ -312,6 +333,12 @@ class Index:
             is_package = source is not None and source.path.stem == "__init__"
             known = self._imported[name] = tuple(m for m in _imports_in(raw, name, is_package) if m in self.sources)
         return known
+
+
+def import_root(source: Source) -> Path:
+    """The folder that the dotted name of a file is counted from."""
+    up = source.module.count(".") + (source.path.stem == "__init__")
+    return source.path.parents[min(up, len(source.path.parents) - 1)]
 
 
 _IMPORT = re.compile(rb"^(?:from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]+)|import[ \t]+([^\n#]+))", re.M)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 from rich.text import Text
 
-from rebindlint.model import Applicability, Diagnostic, RebindlintError, Severity
+from rebindlint.model import Applicability, Diagnostic, Frame, RebindlintError, Severity
 from rebindlint.report.frame import diff_frame, source_frame
 from rebindlint.report.style import COLOURS, counted, fix_marker, printable
 
-__all__ = ["render", "summary"]
+__all__ = ["render", "step", "summary"]
 
 
 def render(diagnostics: Iterable[Diagnostic], read: Callable[[str], str], *, unsafe: bool = False) -> list[Text]:
@@ -23,11 +23,12 @@ def render(diagnostics: Iterable[Diagnostic], read: Callable[[str], str], *, uns
 
 
 def summary(diagnostics: Sequence[Diagnostic], *, unsafe: bool = False) -> Text:
-    """How many of what, and how many ``--fix`` would fix."""
+    """How many of what, and how many ``--fix`` would fix. A note is no hazard."""
     severities = Counter(d.severity for d in diagnostics)
     parts = ", ".join(counted(severities[severity], severity.value) for severity in Severity)
     files = len({d.place.filename for d in diagnostics})
-    line = Text(f"Found {counted(len(diagnostics), 'hazard')} ({parts}) in {counted(files, 'file')}.", "bold")
+    hazards = len(diagnostics) - severities[Severity.NOTE]
+    line = Text(f"Found {counted(hazards, 'hazard')} ({parts}) in {counted(files, 'file')}.", "bold")
     safe = sum(1 for d in diagnostics if fix_marker(d, unsafe=unsafe))
     more = sum(
         1 for d in diagnostics if d.fix is not None and d.fix.applicability is Applicability.UNSAFE and not unsafe
@@ -59,7 +60,12 @@ def _notes(diagnostic: Diagnostic) -> Iterable[str]:
     if diagnostic.hook and not diagnostic.trace:
         yield f"in hook {diagnostic.hook}"
     for number, frame in enumerate(diagnostic.trace):
-        yield f"{'called' if number else 'in hook'} {frame.text} ({frame.filename}:{frame.row})"
+        yield f"{step(number, frame)}{frame.text} ({frame.filename}:{frame.row})"
+
+
+def step(number: int, frame: Frame) -> str:
+    """How a frame of the call chain is introduced; the last may be what a statement does instead of a call."""
+    return "in hook " if not number else "" if frame.text.startswith("binds ") else "called "
 
 
 def _help(diagnostic: Diagnostic, source: str | None) -> list[Text]:

@@ -16,24 +16,7 @@ from rebindlint.runtime.recorder import External
 from rebindlint.runtime.sites import Site
 from rebindlint.runtime.snapshot import Cell, StorageFacts
 
-__all__ = ["capture_findings", "handle_value", "reload_findings"]
-
-_LOWEST_POINTER: Final = 1 << 20  # token and slot numbers stay below
-_HIGHEST_POINTER: Final = 1 << 47
-
-
-def handle_value(external: External, cells: list[Cell]) -> int | None:
-    """The number in a native handle, None for anything else: one 64-bit integer on the host that an object with a
-    ``__del__`` holds, or that looks like an address.
-    """
-    tensor = external.tensor
-    if str(tensor.dtype) not in ("torch.int64", "torch.uint64") or tensor.device.type != "cpu":
-        return None
-    if external.nbytes != 8 or tensor.numel() != 1:
-        return None
-    value = int(tensor)
-    pointer = _LOWEST_POINTER <= value < _HIGHEST_POINTER and value % 8 == 0
-    return value if pointer or any(cell.finalized for cell in cells) else None
+__all__ = ["capture_findings", "reload_findings"]
 
 
 def capture_findings(moments: Moments) -> Iterator[Finding]:
@@ -45,7 +28,8 @@ def capture_findings(moments: Moments) -> Iterator[Finding]:
         then, now = captured.snapshot.names(number), after.names(number)
         here = [cell for cell in then if _still_there(cell, now)]
         if number in captured.handles:
-            if not here or int(external.tensor) != captured.handles[number]:
+            stale = not here or int(external.tensor) != captured.handles[number]
+            if stale and number not in moments.followed:
                 yield _stale_handle(moments, external, then)
         elif number in moved:
             yield _held_dead(moments, external, then, moved=True)

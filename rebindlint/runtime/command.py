@@ -9,6 +9,8 @@ import click
 
 from rebindlint.model import RebindlintError
 from rebindlint.runtime import TORCH_IS_MISSING, torch_is_missing
+from rebindlint.runtime.sources.options import run_sources, sources_options
+from rebindlint.runtime.vllm.options import ENGINE_OPTIONS, engine_options, verify_with_engine
 
 __all__ = ["verify"]
 
@@ -27,20 +29,39 @@ _EXIT_BROKEN = 2
     help="cuda: a real CUDA graph; cpu: recorded operators; auto: cuda where there is one.",
 )
 @click.option("--verbose", "-v", is_flag=True, help="Show notes in full.")
+@engine_options
+@sources_options
 @click.pass_context
 def verify(
-    ctx: click.Context, demo: bool, reference: str | None, output_format: str, device: str, verbose: bool
+    ctx: click.Context,
+    /,
+    demo: bool,
+    reference: str | None,
+    output_format: str,
+    device: str,
+    verbose: bool,
+    **others: Any,
 ) -> None:
     """Capture a step, reload weights, and prove whether the captured step still works.
 
     Exit codes: 0 nothing found (or the demonstration went as it should), 1 findings, 2 could not work.
     """
-    if demo == (reference is not None):
-        raise click.UsageError("say either --demo or --case PKG.MODULE:FUNCTION")
-    if torch_is_missing():
+    engine = {name: others.pop(name) for name in ENGINE_OPTIONS}
+    sources = others
+    if [demo, reference is not None, engine["model"] is not None, sources["sources"] is not None].count(True) != 1:
+        raise click.UsageError(
+            "say either --demo or --case PKG.MODULE:FUNCTION or --model DIR --reload-from DIR2 or --sources TREE"
+        )
+    if sources["sources"] is None and torch_is_missing():
         click.echo(f"rebindlint: {TORCH_IS_MISSING}", err=True)
         ctx.exit(_EXIT_BROKEN)
     try:
+        if sources["sources"] is not None:  # runs in a process of its own, whose Python has torch
+            ctx.exit(run_sources(**sources, output_format=output_format, verbose=verbose))
+        if engine["model"] is not None:
+            report = verify_with_engine(**engine, device=device)
+            _print(report, output_format, verbose)
+            ctx.exit(report.exit_code)
         code = _demo(device, output_format, verbose) if demo else _case(reference or "", device, output_format, verbose)
     except RebindlintError as error:
         click.echo(f"rebindlint: {error}", err=True)

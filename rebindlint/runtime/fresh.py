@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -13,13 +13,16 @@ from rebindlint.runtime.capture import first_line
 from rebindlint.runtime.census import Limits, TensorRecord, take_census
 from rebindlint.runtime.compare import Outcome, Tolerance, compare, copies, same_values, tensors_in
 from rebindlint.runtime.findings import Comparison, Finding, make_finding
+from rebindlint.runtime.handles import is_native_handle
 from rebindlint.runtime.moments import Moments, reader_of
 from rebindlint.runtime.selftest import RandomState
 
-__all__ = ["Fresh", "FreshVerdict", "judge_fresh"]
+__all__ = ["Beyond", "Fresh", "FreshVerdict", "Sides", "judge_fresh"]
 
 # builds a new model from the weights that were loaded; with a step of its own when the step does not take the model
 Fresh = Callable[[], "torch.nn.Module | tuple[torch.nn.Module, Callable[[], Any]]"]
+# by name: what the host computes outside the captured step, from a model and the step's result
+Beyond = Mapping[str, Callable[[torch.nn.Module, Any], Any]]
 
 
 @dataclass(slots=True)
@@ -31,12 +34,17 @@ class FreshVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The live model and how its step runs; ``step_on`` runs the step on another model, None when the step cannot."""
+    """The live model and how its step runs; ``step_on`` runs the step on another model, None when the step cannot.
+
+    ``beyond`` is computed from the step's result by both models and compared as well: no graph holds it, but a reload
+    has to get it right.
+    """
 
     model: torch.nn.Module
     step: Callable[[], Any]
     step_on: Callable[[torch.nn.Module], Any] | None
     reset: Callable[[], None]  # puts back what the step writes
+    beyond: Beyond = field(default_factory=dict)
 
 
 def judge_fresh(moments: Moments, live: Sides, build: Fresh, tolerance: Tolerance, limits: Limits) -> FreshVerdict:
@@ -156,38 +164,93 @@ def _compare_results(
     verdict: FreshVerdict,
 ) -> None:
     random = RandomState()
-    runs: list[tuple[list[torch.Tensor], dict[str, list[torch.Tensor]]]] = []
-    for model, run in ((live.model, live.step), (fresh, step)):
-        live.reset()
-        random.restore()
-        with _module_outputs(model) as outputs, torch.no_grad():
-            result = copies(tensors_in(run()))
-        runs.append((result, outputs))
+    ours = _run(live, live.model, live.step, random)
+    theirs = _run(live, fresh, step, random)
     random.restore()
-    (actual, inner), (expected, fresh_inner) = runs
-    outcome = compare(expected, actual, tolerance)
-    subject = "result of the step against a fresh load"
-    comparison = Comparison(subject, str(tolerance), outcome.equal, outcome.max_difference, outcome.nan_fraction)
-    verdict.comparisons.append(comparison)
-    if outcome.equal:
-        return
-    first = next(
-        (n for n, t in inner.items() if n in fresh_inner and not compare(fresh_inner[n], t, tolerance).equal), ""
-    )
-    modules = dict(live.model.named_modules())
-    module_class = type(modules[first]).__qualname__ if first in modules else type(live.model).__qualname__
-    where = f"; the first module whose output differs is `{first}` ({module_class})" if first else ""
-    verdict.findings.append(
-        make_finding(
-            "RT104",
-            f"the step gives another result than on a fresh load of the same weights ({outcome.gap}){where}",
-            moments.captured.step_site,
-            moments.protocol,
-            module=module_class,
-            compared=comparison,
-            also=(first,) if first else (),
+    for subject, actual in ours.results.items():
+        outcome = compare(theirs.results[subject], actual, tolerance)
+        comparison = Comparison(
+            f"{subject} against a fresh load",
+            str(tolerance),
+            outcome.equal,
+            outcome.max_difference,
+            outcome.nan_fraction,
         )
+        verdict.comparisons.append(comparison)
+        if not outcome.equal:
+            first = _first_difference(ours, theirs, tolerance)
+            verdict.findings.append(_other_result(moments, live.model, subject, comparison, outcome, first))
+            return  # what is computed from a wrong result is wrong too
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    results: Mapping[str, list[torch.Tensor]]
+    modules: Mapping[str, list[torch.Tensor]]  # outputs of sub-modules, in the order in which they finish
+
+
+_STEP_RESULT: Final = "result of the step"
+
+
+def _run(live: Sides, model: torch.nn.Module, step: Callable[[], Any], random: RandomState) -> _Run:
+    live.reset()
+    random.restore()
+    with _module_outputs(model) as outputs, torch.no_grad():
+        result = step()
+        results = {_STEP_RESULT: copies(tensors_in(result))}
+        for name, compute in live.beyond.items():
+            results[name] = copies(tensors_in(compute(model, result)))
+    return _Run(results, outputs)
+
+
+def _first_difference(ours: _Run, theirs: _Run, tolerance: Tolerance) -> str:
+    for name, tensors in ours.modules.items():
+        if name in theirs.modules and not compare(theirs.modules[name], tensors, tolerance).equal:
+            return name
+    return ""
+
+
+def _other_result(
+    moments: Moments, model: torch.nn.Module, subject: str, comparison: Comparison, outcome: Outcome, first: str
+) -> Finding:
+    modules = dict(model.named_modules())
+    module_class = type(modules[first]).__qualname__ if first in modules else type(model).__qualname__
+    where = f"; the first module whose output differs is `{first}` ({module_class})" if first else ""
+    if subject == _STEP_RESULT:
+        text = f"the step gives another result than on a fresh load of the same weights ({outcome.gap}){where}"
+    else:
+        text = (
+            f"the {subject} differ from those of a fresh load of the same weights ({outcome.gap}), although the "
+            f"captured step itself gives the same result: what is wrong lies outside it{where}"
+        )
+    return make_finding(
+        "RT104",
+        text,
+        moments.captured.step_site,
+        moments.protocol,
+        module=module_class,
+        compared=comparison,
+        also=(first,) if first else (),
+        evidence=tuple(_kept_handles(moments)),
     )
+
+
+def _kept_handles(moments: Moments) -> Iterator[str]:
+    """Native handles that a reload which replaced others of their kind left as they were: their weights may be old."""
+    before, after = moments.reload.before, moments.reload.after
+    kept: list[str] = []
+    replaced = 0
+    for path, cell in before.cells.items():
+        if not is_native_handle(cell):
+            continue
+        now = after.cells.get(path)
+        if now is not None and now.number == cell.number and now.digest == cell.digest:
+            kept.append(path)
+        else:
+            replaced += 1
+    if kept and replaced:
+        names = ", ".join(f"`{path}`" for path in kept[:5]) + (", ..." if len(kept) > 5 else "")
+        yield f"the reload replaced {replaced} native handles and left {len(kept)} as it was: {names}"
 
 
 @contextlib.contextmanager

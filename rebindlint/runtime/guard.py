@@ -18,25 +18,22 @@ from typing import Any
 import torch
 
 from rebindlint.model import Protocol, RebindlintError
-from rebindlint.runtime.addresses import capture_findings, handle_value, reload_findings
 from rebindlint.runtime.capture import Capture, NotReplayable, Uncaptured, first_line, record
 from rebindlint.runtime.census import Limits
 from rebindlint.runtime.compare import Tolerance
 from rebindlint.runtime.cuda_graph import capture_graph
-from rebindlint.runtime.devices import device_of, wants_graph
+from rebindlint.runtime.devices import wants_graph
 from rebindlint.runtime.difference import difference
-from rebindlint.runtime.findings import Finding
-from rebindlint.runtime.fresh import Fresh, Sides, judge_fresh
+from rebindlint.runtime.fresh import Beyond, Fresh
+from rebindlint.runtime.handles import followed, handle_value
+from rebindlint.runtime.judgement import Check, judge
 from rebindlint.runtime.moments import Captured, Moments, Reload
 from rebindlint.runtime.poison import unowned
-from rebindlint.runtime.replay_oracle import judge_replay
 from rebindlint.runtime.report import Report
 from rebindlint.runtime.selftest import RandomState, Runs, SelfTest, note_undeclared_writes, self_test
 from rebindlint.runtime.sites import definition_site
 from rebindlint.runtime.snapshot import VALUE_LIMIT, Snapshot, take_snapshot
 from rebindlint.runtime.steps import BoundStep, Step
-from rebindlint.runtime.unverified import not_verifiable, notes_of
-from rebindlint.runtime.values import untouched, value_findings
 from rebindlint.runtime.watch import Watch
 
 __all__ = ["Guard", "assert_reload_safe"]
@@ -51,6 +48,10 @@ class Guard:
     the step repeats itself so. ``look_inside`` names operator namespaces whose kernels are Python although
     ``torch.library`` does not know them. Values are compared for tensors up to ``value_limit`` bytes.
 
+    ``stand_in`` is for an engine that captures no graphs on this device, where the recording stands in for a graph on
+    another: a native handle that the reload replaces is no error and replays pass its successor, and a value that the
+    step waits for is no obstacle as long as the self-test passes.
+
     The captured storages stay alive until `close`: after a reload that rebinds, old and new weights exist side by
     side.
     """
@@ -63,6 +64,7 @@ class Guard:
         device: str = "auto",
         tolerance: Tolerance | None = None,
         look_inside: Collection[str] = (),
+        stand_in: bool = False,
         limits: Limits | None = None,
         value_limit: int = VALUE_LIMIT,
     ) -> None:
@@ -73,6 +75,7 @@ class Guard:
         self._graph = wants_graph(model, device)
         self._tolerance = tolerance
         self._look_inside = tuple(look_inside)
+        self._stand_in = stand_in
         self._limits = limits or Limits()
         self._value_limit = value_limit
         self._step: BoundStep | None = None
@@ -96,9 +99,10 @@ class Guard:
         """What the last reload raised, in one line; empty when it went through."""
         return self._reload.error if self._reload is not None else ""
 
-    def capture(self, step: Step, *, warm_up: int = 1) -> SelfTest:
+    def capture(self, step: Step, *, warm_up: int = 1, written_at: Callable[..., Any] | None = None) -> SelfTest:
         """Run ``step`` (with the model as its argument if it takes one) to warm up, capture it, and test the replay.
 
+        Findings about the step as a whole point at the definition of ``written_at``, or of the step.
         What the step raises while warming up passes through. A step that cannot be captured is no error here:
         `verify` reports RT100.
         """
@@ -116,13 +120,15 @@ class Guard:
             capture = (capture_graph if self._graph else record)(run, self._look_inside)
         except NotReplayable as error:
             capture = Uncaptured(str(error))
+        if self._stand_in:
+            capture.obstacles = [obstacle for obstacle in capture.obstacles if not obstacle.waits]
         note_undeclared_writes(run, capture, self._value_limit)
-        self._captured = self._moment_of_capture(capture, bound)
+        self._captured = self._moment_of_capture(capture, bound, written_at or step)
         self._tested = self_test(Runs(run, capture), self._tolerance, self._captured.loose)
         random.restore()
         return self._tested
 
-    def _moment_of_capture(self, capture: Capture, bound: BoundStep) -> Captured:
+    def _moment_of_capture(self, capture: Capture, bound: BoundStep, written_at: Callable[..., Any]) -> Captured:
         snapshot, census = take_snapshot(self._all_roots(bound), self._limits)
         handles = {
             number: value
@@ -135,7 +141,7 @@ class Guard:
         del census  # it holds the tensors
         unnamed = [e for n, e in capture.externals.items() if not snapshot.names(n)]
         loose = unowned(capture, unnamed, collect=False)
-        return Captured(capture, snapshot, definition_site(bound.step), frozenset(loose), handles)
+        return Captured(capture, snapshot, definition_site(written_at), frozenset(loose), handles)
 
     def _all_roots(self, bound: BoundStep) -> dict[str, object]:
         return {"model": self.model, **self._roots, **bound.roots()}
@@ -187,59 +193,43 @@ class Guard:
         self._watch = watch
         self._reload = Reload(protocol, before, after, changes, watch.events, watch.mode.junk, **options)
 
-    def verify(self, fresh: Fresh | None = None, *, poison: bool = True) -> Report:
+    def verify(
+        self,
+        fresh: Fresh | None = None,
+        *,
+        poison: bool = True,
+        beyond: Beyond | None = None,
+        partial: Callable[[Report], None] | None = None,
+    ) -> Report:
         """Judge the last reload: addresses, then replay against eager step and poison, then the live model against
         ``fresh``.
 
-        ``fresh`` builds a new model from the same weights (or gives (model, step)). Never raises for what step,
-        reload or ``fresh`` raised: that is reported as RT100. Raises RebindlintError when nothing was captured or
-        reloaded.
+        ``fresh`` builds a new model from the same weights (or gives (model, step)). ``beyond`` names what the host
+        computes outside the captured step (logits, say), as functions of a model and the step's result; the live model
+        and the fresh one must agree there too. ``partial`` is given a report of what is known before the reloaded model
+        is run, for hosts whose native code may end the process.
+
+        Never raises for what step, reload or ``fresh`` raised: that is reported as RT100. Raises RebindlintError when
+        nothing was captured or reloaded.
         """
-        if self._captured is None or self._tested is None or self._step is None:
+        bound, captured, tested, reload = self._step, self._captured, self._tested, self._reload
+        if captured is None or tested is None or bound is None:
             raise RebindlintError("nothing was captured: call guard.capture(step) first")
-        if self._reload is None:
+        if reload is None:
             raise RebindlintError("nothing was reloaded: do it inside `with guard.reloading():`")
         self._verified = True
         random = RandomState()
+        gone = [e for n, e in captured.capture.externals.items() if not reload.after.names(n)]
+        moments = Moments(captured, reload, frozenset(unowned(captured.capture, gone, collect=True)))
+        check = Check(fresh, poison, beyond or {}, partial)
         try:
-            return self._judged(self._step, self._captured, self._tested, self._reload, fresh, poison)
+            with contextlib.ExitStack() as stack:
+                if self._stand_in and captured.handles:
+                    successors = stack.enter_context(followed(captured, self._all_roots(bound), self._limits))
+                    moments.followed = successors
+                return judge(self.model, bound, moments, tested, self._watch, check, self._limits)
         finally:
             random.restore()
-
-    def _judged(
-        self, bound: BoundStep, captured: Captured, tested: SelfTest, reload: Reload, fresh: Fresh | None, poison: bool
-    ) -> Report:
-        capture = captured.capture
-        gone = [e for n, e in capture.externals.items() if not reload.after.names(n)]
-        moments = Moments(captured, reload, frozenset(unowned(capture, gone, collect=True)))
-        trusted = tested.passed and not capture.obstacles
-        runs = Runs(bound.on(self.model), capture)
-        findings: list[Finding] = list(not_verifiable(moments, tested))
-        comparisons, notes = [], notes_of(moments, self._watch)
-        if trusted:
-            addresses = list(capture_findings(moments))
-            verdict = judge_replay(moments, runs, tested.tolerance, addresses, poison=poison)
-            findings += verdict.findings
-            comparisons += verdict.comparisons
-            notes += verdict.notes
-            findings += untouched(moments)
-        findings += reload_findings(moments, capture_trusted=trusted)
-        findings += value_findings(moments)
-        if fresh is not None:
-            live = Sides(self.model, bound.on(self.model), bound.on_any, runs.reset)
-            compared = judge_fresh(moments, live, fresh, tested.tolerance, self._limits)
-            findings += compared.findings
-            comparisons += compared.comparisons
-            notes += compared.notes
-        return Report(
-            tuple(sorted(findings, key=lambda finding: finding.sort_key)),
-            tuple(comparisons),
-            tuple(notes),
-            capture.kind,
-            capture.operators,
-            len(capture.externals),
-            device_of(self.model),
-        )
 
     def close(self) -> None:
         """Let go of the captured storages."""

@@ -56,6 +56,7 @@ class Moments:
     captured: Captured
     reload: Reload
     unowned: frozenset[int] = frozenset()  # externals that nothing but the capture keeps now
+    followed: frozenset[int] = frozenset()  # handles for which a replay passes those that the model has now
 
     @property
     def protocol(self) -> Protocol:

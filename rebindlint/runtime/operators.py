@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import torch
 
-__all__ = ["OperatorFacts", "backend_keys", "facts_of", "flat", "named_arguments", "static_after_all"]
+__all__ = ["WAITS", "OperatorFacts", "backend_keys", "facts_of", "flat", "named_arguments", "static_after_all"]
 
 _BUILT_IN: Final = frozenset(
     {"aten", "prim", "prims", "_prims", "quantized", "profiler", "inductor", "c10d", "_c10d_functional"}
@@ -18,6 +18,7 @@ _UNINITIALISED: Final = frozenset(
 )
 _KERNEL_KEYS: Final = ("CPU", "CUDA", "XPU", "HPU", "MPS", "PrivateUse1", "CompositeExplicitAutograd")
 _MASKS: Final = (torch.bool, torch.uint8)
+WAITS: Final = "waits for a value of a tensor (a synchronisation)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def facts_of(func: Any, look_inside: frozenset[str]) -> OperatorFacts:
 def _obstacle(func: Any) -> str:
     tags = set(getattr(func, "tags", ()))
     if torch.Tag.data_dependent_output in tags or func._schema.name == "aten::is_nonzero":
-        return "waits for a value of a tensor (a synchronisation)"
+        return WAITS
     if torch.Tag.dynamic_output_shape in tags:
         return "makes a tensor whose shape depends on values"
     return ""

@@ -21,6 +21,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from rebindlint.runtime.operators import (
+    WAITS,
     OperatorFacts,
     backend_keys,
     facts_of,
@@ -89,10 +90,11 @@ class NativeObject:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Why a graph could not hold the step."""
+    """Why a graph could not hold the step. ``waits`` when it is a value that the host waits for."""
 
     reason: str
     site: RawSite | None
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         site = next(iter(raw_sites(sys._getframe(2), 1)), None)
         self.count += 1
         if facts.obstacle and not static_after_all(func, args, kwargs):
-            self.obstacles.append(Obstacle(f"{func} {facts.obstacle}", site))
+            self.obstacles.append(Obstacle(f"{func} {facts.obstacle}", site, facts.obstacle == WAITS))
         inputs = self._inputs(str(func), facts, args, kwargs, site)
         made = [
             (index, tensor, storage._cdata)

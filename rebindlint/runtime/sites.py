@@ -27,6 +27,7 @@ _HERE: Final = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _HOSTS: Final = (_HERE + "demo.py", "<stdin>")  # the demo plays the host's part
 _MACHINERY: Final = (_HERE + "guard.py", _HERE + "watch.py")
 _FOREIGN: Final = ("contextlib.py", "functools.py")
+_PASSING_ON: Final = ("__torch_function__", "__torch_dispatch__")
 
 
 def _torch_folder() -> str:
@@ -82,8 +83,10 @@ def raw_sites(frame: FrameType | None, depth: int, last: FrameType | None = None
     """
     found: list[RawSite] = []
     while frame is not None and len(found) < depth:
-        if not _is_ours_or_torch(frame.f_code.co_filename):
-            found.append((frame.f_code, frame.f_lasti))
+        code = frame.f_code
+        # a tensor subclass of the host passes every operator on: the line that called the operator is further out
+        if not _is_ours_or_torch(code.co_filename) and code.co_name not in _PASSING_ON:
+            found.append((code, frame.f_lasti))
         if frame is last:
             break
         frame = frame.f_back

@@ -40,6 +40,12 @@ def notes_of(moments: Moments, watch: Watch | None) -> list[str]:
     if moments.captured.capture.native:
         operators = ", ".join(sorted({native.operator for native in moments.captured.capture.native}))
         notes.append(f"native objects passed to {operators} are judged by the replay alone")
+    replaced = [number for number in moments.followed if not moments.reload.after.names(number)]
+    if replaced:
+        notes.append(
+            f"the reload replaced {len(replaced)} native handle(s); the replay passes the new ones, because no graph "
+            "holds such handles"
+        )
     if moments.captured.loose:
         count = len(moments.captured.loose)
         notes.append(f"{count} tensor(s) that the step makes past the dispatcher are taken for constants")

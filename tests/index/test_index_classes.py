@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine import index_of
+from executed import index_of
 
 from rebindlint.index import Index
 from rebindlint.index.classes import ClassInfo

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from engine import index_of
+from executed import index_of
 
 from rebindlint.index import find_hooks
 from rebindlint.index.readers import Readers
@@ -162,15 +162,18 @@ def test_each_top_package_has_its_own_dialect(tmp_path: Path) -> None:
     ("files", "expected"),
     [
         ({"vllm/__init__": "", "vllm/m": ""}, Protocol.LAYERWISE),
-        ({"plugin": "from vllm.model import Layer"}, Protocol.LAYERWISE),
+        ({"vllm/__init__": "", "m": "import torch"}, Protocol.LAYERWISE),
+        ({"m": "from vllm.model import Layer"}, Protocol.LAYERWISE),
         ({"sglang/__init__": "", "sglang/m": "import vllm"}, Protocol.DIRECT),
-        ({"mine": "import torch"}, Protocol.DIRECT),
+        ({"m": "import torch"}, Protocol.DIRECT),
+        ({"m": "import torch", "tests/stubs/vllm/__init__": ""}, Protocol.DIRECT),
     ],
 )
 def test_the_reload_protocol_is_that_of_the_trees_engine(
     tmp_path: Path, files: dict[str, str], expected: Protocol
 ) -> None:
-    assert index_of(tmp_path, **files).protocol is expected
+    module = next(name.replace("/", ".") for name in files if name.endswith("m"))
+    assert index_of(tmp_path, **files).protocol_of(module) is expected
 
 
 READS = """

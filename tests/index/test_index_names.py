@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from engine import index_of
+from executed import index_of
 
 from rebindlint.index import Index
 from rebindlint.index.classes import ClassInfo, FunctionInfo

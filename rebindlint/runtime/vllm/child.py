@@ -1,0 +1,93 @@
+"""The engine in a process of its own, so that one that dies leaves a sentence and not a core dump.
+
+Native code of an engine may end its process: memory that it freed and still uses, a failed assertion. What the
+process prints goes to stderr; the report comes back through a pipe.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Final
+
+from rebindlint.model import RebindlintError
+from rebindlint.runtime.vllm.request import QUIET, Request
+
+if TYPE_CHECKING:
+    from rebindlint.runtime.report import Report
+
+__all__ = ["verify_in_child"]
+
+_PATIENCE: Final = 30.0  # seconds for the process to end after its last message
+
+
+def verify_in_child(request: Request, progress: Callable[[str], None]) -> Report:
+    """`driver.verify_engine` in another process. Raises RebindlintError as it does, and when the process dies before
+    anything is known; later, what is known is the report.
+    """
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    child = context.Process(target=_child, args=(theirs, request), name="rebindlint-engine")
+    child.start()
+    theirs.close()
+    doing = "starting"
+    known: Report | None = None
+    try:
+        while True:
+            kind, value = ours.recv()
+            if kind == "progress":
+                doing = value
+                progress(value)
+            elif kind == "error":
+                raise RebindlintError(value)
+            elif kind == "partial":
+                known = value
+            else:
+                return value  # type: ignore[no-any-return]
+    except EOFError:
+        child.join(_PATIENCE)
+        text = f"the engine's process {_end(child.exitcode)} while {doing}"
+        if known is None:
+            raise RebindlintError(text) from None
+        return dataclasses.replace(known, notes=(*known.notes, text))
+    finally:
+        ours.close()
+        child.join(_PATIENCE)
+        if child.is_alive():
+            child.terminate()
+            child.join()
+
+
+def _end(code: int | None) -> str:
+    if code is not None and code < 0:
+        try:
+            return f"died of {signal.Signals(-code).name}"
+        except ValueError:
+            return f"died of signal {-code}"
+    return f"ended with code {code}"
+
+
+def _child(connection: Connection, request: Request) -> None:
+    os.dup2(2, 1)  # stdout is for the report alone
+    for name, value in QUIET.items():  # before torch is imported
+        os.environ.setdefault(name, value)
+    from rebindlint.runtime.vllm.driver import verify_engine
+
+    def progress(text: str) -> None:
+        connection.send(("progress", text))
+
+    try:
+        report = verify_engine(request, progress, lambda known: connection.send(("partial", known)))
+    except RebindlintError as error:
+        connection.send(("error", str(error)))
+    else:
+        connection.send(("report", report))
+    connection.close()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # native threads of the engine may hang or complain on the way out; everything is said

@@ -1,0 +1,162 @@
+"""Verify one reload of the real engine. Start reading here.
+
+```python
+report = verify_engine(Request(Path("v1"), Path("v2"), path="reload_weights"))
+```
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+
+from rebindlint.model import RebindlintError
+from rebindlint.runtime.capture import first_line
+from rebindlint.runtime.devices import chosen_device
+from rebindlint.runtime.findings import Finding
+from rebindlint.runtime.report import Report
+from rebindlint.runtime.vllm import session
+from rebindlint.runtime.vllm.checkpoints import (
+    Checkpoint,
+    expected_after_reload,
+    missing_tensors,
+    must_fit,
+    read_checkpoint,
+)
+from rebindlint.runtime.vllm.engine import VLLM_IS_MISSING, Engine, engine_version, running, vllm_is_missing
+from rebindlint.runtime.vllm.reload import PATHS, TRANSFER_BACKEND
+from rebindlint.runtime.vllm.request import Request
+
+__all__ = ["verify_engine"]
+
+
+def verify_engine(
+    request: Request,
+    progress: Callable[[str], None] | None = None,
+    partial: Callable[[Report], None] | None = None,
+) -> Report:
+    """Start an engine on the first checkpoint, capture one decode step, reload from the second, judge, shut down.
+
+    ``progress`` is told in words what is being done; ``partial`` is given what is known before the reloaded model is
+    run (with one rank only). Raises RebindlintError, in one line, for bad input and for an
+    engine that cannot load, generate or reload; the engine's own exception is its ``__cause__``.
+    """
+    say = progress or (lambda _text: None)
+    loaded, reload_from = _checked(request)
+    model, checkpoint = str(request.model.resolve()), str(request.reload_from.resolve())
+    transfer = TRANSFER_BACKEND if request.path == "weight-transfer" else ""
+    started = False
+    try:
+        say(f"starting vLLM {engine_version()} on {request.model}")
+        if transfer:
+            session.prepare_transfer()
+        with (
+            running(
+                model,
+                tensor_parallel=request.tensor_parallel,
+                transfer_backend=transfer,
+                plain_linears=request.plain_linears,
+            ) as engine,
+            expected_after_reload(loaded, reload_from) as expected,
+        ):
+            started = True
+            folders = (model, checkpoint, str(expected.resolve()))
+            reports = _verified(engine, request, folders, say, partial if request.tensor_parallel == 1 else None)
+    except RebindlintError:
+        raise
+    except Exception as error:  # the engine's
+        what = "failed" if started else f"could not load {request.model}"
+        raise RebindlintError(f"the engine {what}: {first_line(error)}") from error
+    report = _merged(reports)
+    if missing := missing_tensors(loaded, reload_from):
+        some = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
+        text = f"{request.reload_from} lacks {len(missing)} tensor(s), which a reload has to leave as they were: {some}"
+        report = dataclasses.replace(report, notes=(*report.notes, text))
+    return _restricted(report, request.layers)
+
+
+def _checked(request: Request) -> tuple[Checkpoint, Checkpoint]:
+    if request.path not in PATHS:
+        raise RebindlintError(f"unknown reload path {request.path!r}; use one of {', '.join(PATHS)}")
+    if PATHS[request.path].same_weights and request.reload_from.resolve() != request.model.resolve():
+        raise RebindlintError(f"{request.path} loads no weights, so there is no second checkpoint to reload from")
+    if request.tensor_parallel < 1:
+        raise RebindlintError("the number of tensor-parallel ranks must be 1 or more")
+    if request.plain_linears and request.tensor_parallel > 1:
+        raise RebindlintError("linear weights can be kept as plain tensors in one process only, not with several ranks")
+    loaded, reload_from = read_checkpoint(request.model), read_checkpoint(request.reload_from)
+    must_fit(loaded, reload_from)
+    if vllm_is_missing():
+        raise RebindlintError(VLLM_IS_MISSING)
+    chosen_device(request.device)
+    return loaded, reload_from
+
+
+def _verified(
+    engine: Engine,
+    request: Request,
+    folders: tuple[str, str, str],
+    say: Callable[[str], None],
+    partial: Callable[[Report], None] | None,
+) -> Sequence[Report]:
+    model, checkpoint, expected = folders
+    try:
+        engine.call(session.listen, request.device)
+        say("capturing one decode step")
+        engine.generate()
+        engine.call(session.capture)
+        say(f"reloading from {request.reload_from} ({request.path})")
+        try:
+            engine.call(session.reload, request.path, checkpoint, model == checkpoint)
+        except Exception as error:  # the engine's
+            raise RebindlintError(f"the reload failed, the model may be half reloaded: {first_line(error)}") from error
+        say("verifying against the captured step and a fresh load")
+        reports: Sequence[Report] = engine.call(session.verify, expected, partial)
+        return reports
+    finally:
+        engine.call(session.close)
+
+
+def _merged(reports: Sequence[Report]) -> Report:
+    """One report for all ranks; a finding says on which ranks it was made, unless there is only one."""
+    if len(reports) == 1:
+        return reports[0]
+    found: dict[tuple[str, str, str], tuple[Finding, list[int]]] = {}
+    for rank, report in enumerate(reports):
+        for finding in report.findings:
+            found.setdefault(finding.sort_key, (finding, []))[1].append(rank)
+    findings = tuple(
+        dataclasses.replace(finding, evidence=(*finding.evidence, f"on rank {', '.join(map(str, ranks))}"))
+        for _, (finding, ranks) in sorted(found.items())
+    )
+    return dataclasses.replace(
+        reports[0],
+        findings=findings,
+        comparisons=tuple(
+            dataclasses.replace(comparison, subject=f"rank {rank}: {comparison.subject}")
+            for rank, report in enumerate(reports)
+            for comparison in report.comparisons
+        ),
+        notes=tuple(dict.fromkeys(note for report in reports for note in report.notes)),
+    )
+
+
+def _restricted(report: Report, layers: str) -> Report:
+    """Only findings about tensors whose path matches, and those about the step as a whole."""
+    if not layers:
+        return report
+    kept = tuple(f for f in report.findings if not f.tensor or any(_matches(p, layers) for p in (f.tensor, *f.also)))
+    left_out = len(report.findings) - len(kept)
+    notes = (
+        (*report.notes, f"{left_out} finding(s) about other layers than {layers} are not shown")
+        if left_out
+        else report.notes
+    )
+    return dataclasses.replace(report, findings=kept, notes=tuple(notes))
+
+
+def _matches(path: str, pattern: str) -> bool:
+    """Does the pattern match the path, the path without its root's name, or the path of an enclosing module?"""
+    short = path.partition(".")[2]
+    return any(fnmatchcase(name, candidate) for name in (path, short) for candidate in (pattern, pattern + ".*"))
