@@ -1,9 +1,11 @@
 # On a fresh machine with git, make and Python 3.11 or newer:
 #
-#   make demo   lint and fix a released vLLM, then prove a fix on real tensors
-#   make test   the whole test suite
+#   make demo       lint and fix a released vLLM, then prove a fix on real tensors
+#   make test       the whole test suite
+#   make accuracy   precision and recall on released trees, from labelled findings
+#   make mutation   how many injected hazards are found in clean hooks of released trees
 #
-# Both build their own environment in $(VENV) the first time.
+# All build their own environment in $(VENV) the first time.
 
 VENV ?= .venv
 # The first Python that is new enough, unless PYTHON says which.
@@ -18,18 +20,28 @@ BIN := $(VENV)/bin
 PIP = $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format docs dev clean
+.PHONY: help demo test engine accuracy mutation lint format docs dev clean
 .DELETE_ON_ERROR:
 
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
-	@echo "Also: make lint, make format, make docs, make clean (removes $(VENV) and caches)"
+	@echo "Also: make engine (builds what the engine tests run in), make lint, make format, make docs, make clean (removes $(VENV) and caches)"
 
 demo: $(VENV)/.installed-runtime
 	@$(BIN)/python examples/demo.py $(DEMO_ARGUMENTS)
 
-test: $(VENV)/.installed-dev
+test: $(VENV)/.installed-dev engine
 	$(BIN)/python -m pytest $(PYTEST_ARGUMENTS)
+
+# The real vLLM on a CPU, 1.5 GB in the user's cache (or in $$REBINDLINT_ENGINE_ENV), shared by all checkouts.
+engine: $(BIN)/python
+	@$(BIN)/python tests/engine/environment.py
+
+accuracy: $(VENV)/.installed-dev
+	$(BIN)/python -m benchmarks.accuracy $(ACCURACY_ARGUMENTS)
+
+mutation: $(VENV)/.installed-dev
+	$(BIN)/python -m benchmarks.mutation $(MUTATION_ARGUMENTS)
 
 # What .ci/run asks of the sources.
 lint: $(VENV)/.installed-dev

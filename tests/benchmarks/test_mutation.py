@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -60,7 +61,7 @@ class Method:
 
         self.each(layer, halve)
         if self.doubled:
-            replace_parameter(layer, "scale", layer.scale * 2, prefer_copy=True)
+            replace_parameter(layer, "scale", torch.mul(layer.scale, 2), prefer_copy=True)
         if self.table is None:
             self.table = torch.cat([layer.weight, layer.weight])
         else:
@@ -85,6 +86,13 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "engine" / "method.py").write_text(ENGINE)
     (folder / ".complete").touch()
     return folder
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutants import the tree's replace helper."""
+    monkeypatch.setitem(sys.modules, "engine", types.ModuleType("engine"))
+    monkeypatch.setitem(sys.modules, "engine.method", types.ModuleType("engine.method"))
 
 
 @pytest.fixture(scope="module")
@@ -157,13 +165,14 @@ def test_positions_are_those_that_run_in_both_runs(body: str, expected: list[str
 
 def _run(text: str) -> Iterator[tuple[Any, Any]]:
     """The objects after the hook's first run, and again after other weights were loaded and it ran again."""
-    module = types.ModuleType("mutated")
+    module = sys.modules["engine.method"] = types.ModuleType("engine.method")
     exec(compile(text.replace(', device="cuda"', ""), "mutated", "exec"), module.__dict__)
-    method, layer = module.Method(), torch.nn.Module()
+    make: Any = module.__dict__["Method"]
+    method, layer = make(), torch.nn.Module()
     method.create_weights(layer)
     for value in (1.0, 3.0):
-        for parameter in (layer.weight, layer.scale):
-            parameter.data.fill_(value)
+        for name in ("weight", "scale"):
+            layer.get_parameter(name).data.fill_(value)
         method.process_weights_after_loading(layer)
         yield method, layer
 
@@ -208,7 +217,7 @@ def _every(index: Index, subject: Subject, paths: list[Reached], place: str) -> 
             option.holder,
             option.target.name,
         )
-        shared = (key[0], key[3]) if option.vehicle is None or option.holder else (option.vehicle.name, key[3])
+        shared = key if option.vehicle is None else (option.vehicle.name, option.target.name)
         if key not in seen and shared not in seen:
             seen |= {key, shared}
             yield built(index, subject, _at_entry(option))
@@ -243,7 +252,7 @@ def test_a_mutant_is_a_hazard_and_its_twin_is_none(
 
 def _injected(mutant: Mutant) -> str:
     text = mutant.texts["engine.method"]
-    return "".join(line.partition("#")[0] for line in text.split("\n") if MARK in line and "copy_" in line)
+    return "".join(line.partition("#")[0] for line in text.split("\n") if MARK in line and "copy" in line)
 
 
 def test_own_writes_are_turned_into_hazards(index: Index, subject: Subject, paths: list[Reached]) -> None:

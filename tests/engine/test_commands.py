@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 from .conftest import HERE, Engine
@@ -54,6 +55,18 @@ def test_derived_weights_that_are_bound_anew(engine: Engine, checkpoints: Path) 
             "filled with NaN: the eager step does not change, 100% of the replay's result is NaN"
         ]
     assert [record["code"] for record in records if record["severity"] == "error"] == ["RT101"] * 4 + ["RT102"]
+
+
+def test_a_checkpoint_that_the_engine_refuses(engine: Engine, checkpoints: Path, tmp_path: Path) -> None:
+    shutil.copytree(checkpoints / "llama" / "v1", tmp_path / "unfit")
+    config = tmp_path / "unfit" / "config.json"
+    config.write_text(config.read_text().replace('"num_attention_heads": 4', '"num_attention_heads": 3'))
+    code, out, err = verify(engine, "--model", str(config.parent), "--reload-from", str(config.parent))
+    assert (code, out) == (2, "")
+    (told,) = [line for line in err.splitlines() if line.startswith("rebindlint: ")]
+    assert told.startswith(f"rebindlint: the engine could not load {config.parent}: ")
+    assert "hidden size (256) is not a multiple of the number of attention heads (3)" in told
+    assert "Traceback" not in err
 
 
 def test_an_engine_that_dies_leaves_what_is_known(engine: Engine, checkpoints: Path) -> None:

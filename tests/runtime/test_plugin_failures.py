@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from rebindlint.model import RebindlintError
+
 from .plugin_worlds import NEW, World, codes, fake_world, phases
 
 
@@ -139,3 +141,30 @@ def test_steps_that_do_not_run_the_forward_are_told(world: World) -> None:
     (finding,) = world.last()["findings"]
     assert (finding["code"], finding["severity"]) == ("RT100", "error")
     assert "not through the model's forward" in finding["message"]
+
+
+def test_a_fault_of_ours_before_a_step_never_reaches_the_engine(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*args: Any, **kwargs: Any) -> None:
+        raise MemoryError("ours")
+
+    world.watch("raise")
+    worker = world.worker(safe=False)
+    world.decode(worker)
+    worker.model_runner.model.load_weights(NEW)
+    monkeypatch.setattr("rebindlint.runtime.vllm.session_guard.SessionGuard.end", broken)
+    world.decode(worker, 2)
+    assert capsys.readouterr().err == "rebindlint: rank 0: execute_model is not watched: MemoryError: ours\n"
+    assert world.last()["state"] == "running"  # it was never judged, and the merged report says so
+
+
+def test_raise_stops_at_the_step_that_ends_a_reload(world: World) -> None:
+    world.watch("raise")
+    worker = world.worker(safe=False)
+    world.decode(worker)
+    worker.model_runner.model.load_weights(NEW)
+    worker.model_runner.model.derive()
+    with pytest.raises(RebindlintError, match="reload 1 \\(load_weights\\) on rank 0 is not safe: RT101"):
+        world.decode(worker)
+    world.decode(worker)

@@ -28,6 +28,11 @@ __all__ = ["TIME_LIMIT", "Outcome", "chosen_methods", "package_root", "run_tree"
 TIME_LIMIT: Final = 600.0  # seconds, for a whole tree
 _CHILD: Final = Path(__file__).with_name("child.py")
 _UNWANTED: Final = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONDONTWRITEBYTECODE")
+# What a release may prefer to the kernels that the methods are about, by the capability of the GPU.
+_OTHERS: Final = {
+    (9, 0): "MacheteLinearKernel",
+    (8, 0): "MacheteLinearKernel,CutlassFP8ScaledMMLinearKernel,CutlassFp8BlockScaledMMKernel",
+}
 _POLL: Final = 0.1  # seconds
 _DEPENDENCIES: Final = "it needs vLLM's dependencies; --python names an environment that has them"
 
@@ -149,7 +154,7 @@ def _run_once(
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
-                    env=_environment(root, folder),
+                    env=_environment(root, folder, request["capability"]),
                     start_new_session=True,
                 )
             except OSError as error:
@@ -162,7 +167,7 @@ def _run_once(
         return events, _reason(process.returncode, log) if in_time else "the time limit ran out"
 
 
-def _environment(root: Path, scratch: str) -> dict[str, str]:
+def _environment(root: Path, scratch: str, gpu: tuple[int, int]) -> dict[str, str]:
     """Nothing of ours on the path, no GPU, no network, no plugins, and no byte code written into the tree."""
     kept = {k: v for k, v in os.environ.items() if k not in _UNWANTED}
     caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -178,7 +183,7 @@ def _environment(root: Path, scratch: str) -> dict[str, str]:
         "VLLM_LOGGING_LEVEL": "ERROR",
         "VLLM_PLUGINS": "",
         "VLLM_NO_USAGE_STATS": "1",
-        "VLLM_DISABLED_KERNELS": "MacheteLinearKernel",  # else a Hopper GPU would not take Marlin
+        "VLLM_DISABLED_KERNELS": _OTHERS[gpu],
     }
 
 

@@ -6,12 +6,16 @@ process prints goes to stderr; the report comes back through a pipe.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import logging
 import multiprocessing
+import multiprocessing.util
 import os
 import signal
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["verify_in_child"]
 
+_FILL: Final = "MALLOC_PERTURB_"  # of glibc; others ignore it
 _PATIENCE: Final = 30.0  # seconds for the process to end after its last message
 
 
@@ -33,7 +38,8 @@ def verify_in_child(request: Request, progress: Callable[[str], None]) -> Report
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
     child = context.Process(target=_child, args=(theirs, request), name="rebindlint-engine")
-    child.start()
+    with _freed_memory_is_nan():
+        child.start()
     theirs.close()
     doing = "starting"
     known: Report | None = None
@@ -63,6 +69,21 @@ def verify_in_child(request: Request, progress: Callable[[str], None]) -> Report
             child.join()
 
 
+@contextlib.contextmanager
+def _freed_memory_is_nan() -> Iterator[None]:
+    """Tell the C library of a process started meanwhile to fill what it frees, so that native code which goes on
+    reading it computes NaN each time and not, sometimes, what was there.
+    """
+    if _FILL in os.environ:
+        yield
+        return
+    os.environ[_FILL] = "255"
+    try:
+        yield
+    finally:
+        del os.environ[_FILL]
+
+
 def _end(code: int | None) -> str:
     if code is not None and code < 0:
         try:
@@ -74,6 +95,10 @@ def _end(code: int | None) -> str:
 
 def _child(connection: Connection, request: Request) -> None:
     os.dup2(2, 1)  # stdout is for the report alone
+    warnings.simplefilter("ignore")  # other packages' about each other
+    logging.getLogger("torch._library.triton").setLevel(logging.ERROR)  # there is none on a CPU
+    if request.tensor_parallel == 1:  # what the engine logs besides is in the exception; ranks only log it
+        os.environ.setdefault("VLLM_LOGGING_LEVEL", "CRITICAL")
     for name, value in QUIET.items():  # before torch is imported
         os.environ.setdefault(name, value)
     from rebindlint.runtime.vllm.driver import verify_engine
@@ -90,4 +115,5 @@ def _child(connection: Connection, request: Request) -> None:
     connection.close()
     sys.stdout.flush()
     sys.stderr.flush()
+    multiprocessing.util._exit_function()  # type: ignore[attr-defined]  # as every process of this module ends
     os._exit(0)  # native threads of the engine may hang or complain on the way out; everything is said

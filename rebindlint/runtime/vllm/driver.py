@@ -10,9 +10,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
+from typing import Final
 
 from rebindlint.model import RebindlintError
-from rebindlint.runtime.capture import first_line
 from rebindlint.runtime.devices import chosen_device
 from rebindlint.runtime.findings import Finding
 from rebindlint.runtime.report import Report
@@ -29,6 +29,8 @@ from rebindlint.runtime.vllm.reload import PATHS, TRANSFER_BACKEND
 from rebindlint.runtime.vllm.request import Request
 
 __all__ = ["verify_engine"]
+
+_LONGEST: Final = 500  # characters of an engine's message
 
 
 def verify_engine(
@@ -67,7 +69,7 @@ def verify_engine(
         raise
     except Exception as error:  # the engine's
         what = "failed" if started else f"could not load {request.model}"
-        raise RebindlintError(f"the engine {what}: {first_line(error)}") from error
+        raise RebindlintError(f"the engine {what}: {_one_line(error)}") from error
     report = _merged(reports)
     if missing := missing_tensors(loaded, reload_from):
         some = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
@@ -110,12 +112,18 @@ def _verified(
         try:
             engine.call(session.reload, request.path, checkpoint, model == checkpoint)
         except Exception as error:  # the engine's
-            raise RebindlintError(f"the reload failed, the model may be half reloaded: {first_line(error)}") from error
+            raise RebindlintError(f"the reload failed, the model may be half reloaded: {_one_line(error)}") from error
         say("verifying against the captured step and a fresh load")
         reports: Sequence[Report] = engine.call(session.verify, expected, partial)
         return reports
     finally:
         engine.call(session.close)
+
+
+def _one_line(error: BaseException) -> str:
+    """The whole message, because an engine's first line often only announces the others."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text if len(text) <= _LONGEST else text[:_LONGEST] + ' ...'}"
 
 
 def _merged(reports: Sequence[Report]) -> Report:

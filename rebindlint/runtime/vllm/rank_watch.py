@@ -185,10 +185,10 @@ class RankWatch:
             return None
         return StepCatcher(model)
 
-    def _after_step(self, token: StepCatcher | str | None, error: BaseException | None) -> str:
+    def _after_step(self, token: object, error: BaseException | None) -> str:
         """``token`` is what `_before_step` gave; the verdict of a reload that ended there is handed on."""
         if not isinstance(token, StepCatcher):
-            return token or ""
+            return token if isinstance(token, str) else ""
         token.handle.remove()
         model = self._model() if self._model is not None else None
         if token.step is not None and error is None and model is not None:

@@ -1,0 +1,1 @@
+"""Measurements of the linter on released trees; nothing here is installed."""
