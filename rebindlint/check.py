@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import libcst.matchers as m
 
-from rebindlint.model import Diagnostic, Hazard, Place, Protocol, Rebinding, Severity
+from rebindlint.model import Binding, Diagnostic, Hazard, Place, Protocol, Rebinding, Severity
 
 if TYPE_CHECKING:
     from rebindlint.config import Config
@@ -55,7 +55,7 @@ def _protocols(config: Config) -> frozenset[Protocol]:
 
 
 def _diagnostics(fact: Rebinding, rules: Sequence[Rule], shapes: _Shapes, own: Protocol) -> list[Diagnostic]:
-    for rule in rules:
+    for rule in _concerned(fact, rules):
         try:
             if rule.owns(fact) and shapes.matches(rule, fact):
                 return [_diagnostic(fact, rule, own)]
@@ -66,6 +66,13 @@ def _diagnostics(fact: Rebinding, rules: Sequence[Rule], shapes: _Shapes, own: P
 
 
 _WHERE_RESTORED = " (direct: where the loader gives the parameter the checkpoint's dtype and shape back first)"
+
+
+def _concerned(fact: Rebinding, rules: Sequence[Rule]) -> Sequence[Rule]:
+    """The rule of its own that some facts have, or all rules."""
+    own = {"RB205": fact.lazy, "RB303": fact.shared, "RB401": fact.lost, "RB202": fact.binding is Binding.SCALAR}
+    code = next((code for code, applies in own.items() if applies), "")
+    return [rule for rule in rules if rule.code == code] if code else rules
 
 
 def _diagnostic(fact: Rebinding, rule: Rule, own: Protocol) -> Diagnostic:

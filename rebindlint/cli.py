@@ -111,7 +111,7 @@ _FIXING = _options(
 )
 _PROTOCOL = click.option(
     "--reload",
-    type=click.Choice(["direct", "layerwise", "all"]),
+    type=click.Choice(["direct", "layerwise", "sleep", "all"]),
     default=None,
     help="Only hazards under this reload protocol.",
 )

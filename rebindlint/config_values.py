@@ -10,7 +10,7 @@ from rebindlint.version import satisfies
 __all__ = ["HELPER_KINDS", "OUTPUT_FORMATS", "PARSERS", "RELOADS", "parse_selector"]
 
 OUTPUT_FORMATS = ("text", "concise", "json")
-RELOADS = ("direct", "layerwise", "all")
+RELOADS = ("direct", "layerwise", "sleep", "all")
 HELPER_KINDS = ("rebinds", "copies", "copies-if")
 
 _SELECTOR = re.compile(r"^(?:ALL|[A-Z]{1,3}[0-9]{0,3})$")

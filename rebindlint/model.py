@@ -175,6 +175,9 @@ class Rebinding:
     overlapping: bool = False  # a copy_ whose source is a view of its destination
     source_lost: bool = False  # the derived tensor overwrote what it was derived from
     restored: bool = False  # under direct reloads only where the checkpoint's dtype and shape are given back first
+    lazy: bool = False  # run-time code derived it, behind a guard, when it was first needed
+    shared: bool = False  # the parameter stood under another name as well, which keeps the old memory
+    lost: bool = False  # sleeping discarded its contents, and nothing brings them back
     not_called: bool = False  # nothing skips the refresh but that the reload does not call the hook again
     guarded: Place | None = None  # the condition that skipped the refresh
     # what the fixers ask

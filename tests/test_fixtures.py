@@ -10,6 +10,7 @@ A case is a folder with
   changed by any fix, safe or not. ``pytest --update`` writes it.
 - ``tree``, when the code stands in an engine: the name of a folder of ``tests/fixtures/_trees`` (``-`` for none) and the place of the hook's file in
   the project. Without it the file is called ``hooks.py``.
+- ``reload``, when another reload than the engine's own comes between the runs: a value of the key of that name, such as ``sleep``.
 - ``known_miss.txt`` when the engine does not get there yet: its text is the reason why the case is expected to fail.
 - ``case.py``, when the case can be executed: ``build(module) -> Live`` (see ``live.py``), given the module of the hook's file.
 
@@ -73,6 +74,12 @@ class Case:
         """Where the hook's file stands in its project."""
         return self._tree()[1]
 
+    @property
+    def reload(self) -> str | None:
+        """The reload protocol to judge by, or None for the engine's own."""
+        about = self.folder / "reload"
+        return about.read_text(encoding="utf-8").strip() if about.exists() else None
+
     def _tree(self) -> tuple[str, str]:
         about = self.folder / "tree"
         tree, _, file = about.read_text(encoding="utf-8").strip().partition(" ") if about.exists() else ("", "", "")
@@ -134,8 +141,9 @@ def readable(texts: Texts) -> dict[str, str]:
     return {name: raw.decode("latin-1") for name, raw in texts.items()}
 
 
-def lint(project: Path, *, fix: bool = False, unsafe: bool = False) -> Outcome:
-    outcome = run(Request((".",), Config(root=project, jobs=1), fix=fix, unsafe=unsafe, cache=False, cwd=project))
+def lint(case: Case, project: Path, *, fix: bool = False, unsafe: bool = False) -> Outcome:
+    config = Config(root=project, jobs=1, reload=case.reload)
+    outcome = run(Request((".",), config, fix=fix, unsafe=unsafe, cache=False, cwd=project))
     assert outcome.failures == ()
     return outcome
 
@@ -173,13 +181,13 @@ def test_marked_lines_are_flagged_and_fixed(case: Case, tmp_path: Path, request:
     marked = case.marked("before")
     project = case.project("before", tmp_path / "project")
     whole = read(project)
-    assert flagged(lint(project)) == expected(marked)
+    assert flagged(lint(case, project)) == expected(marked)
     unsafe = case.unsafe or not case.has_after
     if case.unsafe:
-        assert lint(project, fix=True).changed == (), "the safe fixes alone must change nothing"
+        assert lint(case, project, fix=True).changed == (), "the safe fixes alone must change nothing"
     if request.config.getoption("--update"):
         unsafe = case.unsafe
-    outcome = lint(project, fix=True, unsafe=unsafe)
+    outcome = lint(case, project, fix=True, unsafe=unsafe)
     result = read(project)
     if request.config.getoption("--update"):
         update(case, {name: result[name] for name in marked}, outcome)
@@ -187,7 +195,7 @@ def test_marked_lines_are_flagged_and_fixed(case: Case, tmp_path: Path, request:
     assert readable(result) == readable({**whole, **plain(after)})
     assert flagged(outcome) == expected(after)
     assert case.has_after == (result != whole), "after must be there exactly when something is fixed"
-    again = lint(project, fix=True, unsafe=unsafe)
+    again = lint(case, project, fix=True, unsafe=unsafe)
     assert (again.changed, flagged(again)) == ((), expected(after))
 
 

@@ -15,6 +15,7 @@ import pytest
 from source_tree import ROOT, needs_source_tree
 
 from rebindlint import registry
+from rebindlint.check import _concerned
 from rebindlint.config import Config
 from rebindlint.model import (
     Binding,
@@ -48,6 +49,10 @@ POSSIBLE = [
 ]
 KNOWN_MISSES: dict[str, str] = {}
 FLAGS = ("retransformed", "overlapping", "prefer_copy_unsupported", "source_lost")
+# Facts that have a rule of their own, whatever else is true of them; no fact is two of these.
+OF_ITS_OWN = {"lazy": "RB205", "shared": "RB303", "lost": "RB401"}
+# Rules whose findings take another reload than the engine's own.
+RELOADS = {"RB401": "sleep"}
 
 
 def headings(code: str) -> list[str]:
@@ -62,9 +67,10 @@ def block(code: str, heading: str) -> str:
     return match.group(1) if match else ""
 
 
-def lint(text: str, folder: Path) -> list[Diagnostic]:
+def lint(text: str, folder: Path, reload: str | None = None) -> list[Diagnostic]:
     (folder / "hooks.py").write_text(text, encoding="utf-8")
-    outcome = run(Request(("hooks.py",), Config(root=folder, jobs=1), cache=False, cwd=folder))
+    config = Config(root=folder, jobs=1, reload=reload)
+    outcome = run(Request(("hooks.py",), config, cache=False, cwd=folder))
     assert outcome.failures == ()
     return list(outcome.diagnostics)
 
@@ -77,20 +83,21 @@ def fact(hazard: Hazard, binding: Binding) -> Rebinding:
     )  # fmt: skip
 
 
+def flagged(one: Rebinding, *flags: str) -> Rebinding:
+    changes: dict[str, Any] = dict.fromkeys(flags, True)
+    return replace(one, **changes)
+
+
 def all_facts() -> Iterator[Rebinding]:
     for hazard, binding in itertools.product(Hazard, Binding):
-        for retransformed, overlapping, unsupported, lost in itertools.product((False, True), repeat=4):
-            yield replace(
-                fact(hazard, binding),
-                retransformed=retransformed,
-                overlapping=overlapping,
-                prefer_copy_unsupported=unsupported,
-                source_lost=lost,
-            )
+        for values in itertools.product((False, True), repeat=len(FLAGS)):
+            plain = flagged(fact(hazard, binding), *itertools.compress(FLAGS, values))
+            yield plain
+            yield from (flagged(plain, flag) for flag in OF_ITS_OWN)
 
 
 def owners(one: Rebinding) -> list[str]:
-    return [rule.code for rule in RULES if rule.owns(one)]
+    return [rule.code for rule in _concerned(one, RULES) if rule.owns(one)]
 
 
 def files_of(package: str) -> set[str]:
@@ -98,7 +105,7 @@ def files_of(package: str) -> set[str]:
 
 
 def described(one: Rebinding) -> str:
-    return " ".join([one.hazard, one.binding, *(flag for flag in FLAGS if getattr(one, flag))])
+    return " ".join([one.hazard, one.binding, *(flag for flag in (*FLAGS, *OF_ITS_OWN) if getattr(one, flag))])
 
 
 # ---- rules
@@ -154,10 +161,15 @@ def _with_examples() -> Iterator[Any]:
 
 @pytest.mark.parametrize("code", list(_with_examples()))
 def test_the_example_is_flagged_with_the_rule_s_code_and_its_replacement_is_not(code: str, tmp_path: Path) -> None:
-    flagged = lint(block(code, "Example"), tmp_path)
-    assert [diagnostic.code for diagnostic in flagged] == [code]
-    assert flagged[0].message
-    assert lint(block(code, "Use instead"), tmp_path) == []
+    found = lint(block(code, "Example"), tmp_path, RELOADS.get(code))
+    assert [diagnostic.code for diagnostic in found] == [code]
+    assert found[0].message
+    assert lint(block(code, "Use instead"), tmp_path, RELOADS.get(code)) == []
+
+
+@pytest.mark.parametrize("code", RELOADS)
+def test_without_that_reload_the_example_is_silent(code: str, tmp_path: Path) -> None:
+    assert lint(block(code, "Example"), tmp_path) == []
 
 
 def test_no_fact_has_two_owners() -> None:
@@ -169,14 +181,25 @@ def test_every_fact_that_the_engine_can_find_has_one_owner() -> None:
     assert unowned == []
 
 
+def test_facts_with_a_rule_of_their_own_go_there() -> None:
+    for one in all_facts():
+        flag = next((flag for flag in OF_ITS_OWN if getattr(one, flag)), None)
+        if flag is not None:
+            assert owners(one) == [OF_ITS_OWN[flag]]
+        else:
+            assert (owners(one) == ["RB202"]) == (one.binding is Binding.SCALAR)
+            assert not {*owners(one)} & {*OF_ITS_OWN.values()}
+
+
 def _is_possible(one: Rebinding) -> bool:
     local = one.retransformed or one.overlapping or one.prefer_copy_unsupported
-    return local or (one.hazard, one.binding) in POSSIBLE
+    of_its_own = one.binding is Binding.SCALAR or any(getattr(one, flag) for flag in OF_ITS_OWN)
+    return local or of_its_own or (one.hazard, one.binding) in POSSIBLE
 
 
 def test_messages_are_one_sentence_that_names_the_cell() -> None:
     for one in all_facts():
-        for rule in (rule for rule in RULES if rule.owns(one)):
+        for rule in (rule for rule in _concerned(one, RULES) if rule.owns(one)):
             message = rule.message(one)
             assert "\n" not in message
             assert not message.endswith(".")

@@ -36,7 +36,19 @@ from rebindlint.model import Binding
 if TYPE_CHECKING:
     from rebindlint.index.tree import Resolved
 
-__all__ = ["as_object", "as_tensor", "delete", "has", "maybe_tensor", "operand", "read", "resolved_value", "write"]
+__all__ = [
+    "as_object",
+    "as_tensor",
+    "delete",
+    "element_of",
+    "has",
+    "maybe_tensor",
+    "names_weight",
+    "operand",
+    "read",
+    "resolved_value",
+    "write",
+]
 
 
 def resolved_value(m: Interpreter, found: Resolved | None, module: Module, name: str) -> Value:
@@ -71,6 +83,8 @@ def as_tensor(m: Interpreter, value: Value) -> Tensor | None:
         return None
     if value.tensor is not None:
         return value.tensor
+    if value.made_from is not None and value.made_from[0] == "[]":
+        return _promoted_element(m, value)
     if value.made_from is not None:
         operation, operands = value.made_from
         value.tensor = m.fresh(
@@ -85,7 +99,10 @@ def as_tensor(m: Interpreter, value: Value) -> Tensor | None:
         return None
     else:
         home = value.home[0] if value.home else None
-        tensor = m.weight(value.label, is_parameter=home is not None and home.is_module)
+        if m.lazy and value.label.startswith("argument "):
+            tensor = m.given(value.label)
+        else:
+            tensor = m.weight(value.label, is_parameter=home is not None and home.is_module)
         m.named[value.label] = tensor
         if isinstance(known, Obj):  # it looked like some object until now
             tensor.attributes.update(known.attributes)
@@ -100,6 +117,40 @@ def as_tensor(m: Interpreter, value: Value) -> Tensor | None:
     return tensor
 
 
+def element_of(m: Interpreter, holder: Unknown, label: str, index: Value | None = None) -> Value:
+    """What an attribute of unknown kind has under an index: the same thing each time, hung on the attribute's owner."""
+    assert holder.home is not None
+    owner, name = holder.home
+    key = f"{name}[{label}]"
+    known = owner.attributes.get(key)
+    if known is None or known is DELETED:
+        known = Unknown(f"{holder.label}[{label}]", (owner, key), ("[]", [holder, index or Unknown(label)]))
+        owner.attributes[key] = known
+    return known
+
+
+def _promoted_element(m: Interpreter, value: Unknown) -> Tensor | None:
+    """An element that is used as a tensor: of a weight a view of it, else a tensor by itself."""
+    assert value.made_from is not None
+    holder, index = value.made_from[1]
+    home = holder.home if isinstance(holder, Unknown) else None
+    if home is not None and home[0].is_module and names_weight(home[1]) and isinstance(holder, Unknown):
+        whole = as_tensor(m, holder)
+        if whole is not None:
+            value.tensor = tensors.element(m, whole, index)
+            if value.home is not None:
+                value.home[0].attributes.pop(value.home[1], None)
+            return value.tensor
+    known = m.named.get(value.label)
+    if known is not None and not isinstance(known, Tensor) and not (isinstance(known, Obj) and known.cls is None):
+        return None
+    value.tensor = known if isinstance(known, Tensor) else m.weight(value.label, is_parameter=False)
+    m.named[value.label] = value.tensor
+    if value.home is not None and value.home[0].attributes.get(value.home[1]) in (value, known):
+        value.home[0].attributes[value.home[1]] = value.tensor
+    return value.tensor
+
+
 def maybe_tensor(value: Value) -> Tensor | None:
     """The tensor behind a value without turning anything into one."""
     return value if isinstance(value, Tensor) else value.tensor if isinstance(value, Unknown) else None
@@ -108,10 +159,15 @@ def maybe_tensor(value: Value) -> Tensor | None:
 _WEIGHT = re.compile(r"(?:^|_)(?:q?weights?|scales?|bias|q?zeros|zero_points?)(?:_inv|_packed|_\d)?$")
 
 
+def names_weight(name: str) -> bool:
+    """Whether a module has a weight under that name, by how weights are called."""
+    return bool(_WEIGHT.search(name))
+
+
 def operand(m: Interpreter, value: Value) -> Tensor | None:
     """The tensor behind an operand of arithmetic; what a module has under a weight's name is one."""
     if isinstance(value, Unknown) and value.tensor is None and value.home is not None and value.home[0].is_module:
-        return as_tensor(m, value) if _WEIGHT.search(value.home[1]) else None
+        return as_tensor(m, value) if names_weight(value.home[1]) else None
     return maybe_tensor(value)
 
 
@@ -413,6 +469,10 @@ def _write_object(m: Interpreter, obj: Obj, name: str, value: Value, binding: Bi
 
         enter(m, Function(setter, None, obj), [value], {}, m.frame.statement)
         return
+    if m.run == 1 and obj.is_module and obj.cls is not None and not obj.born:
+        for alias in obj.cls.aliases.get(name, ()):
+            if alias not in obj.attributes:
+                initial.attribute(m, obj, alias, m.frame.statement)
     old = obj.attributes.get(name)
     if old is None and name not in obj.absent:
         old = initial.before_write(m, obj, name)
@@ -458,7 +518,9 @@ def _note(m: Interpreter, container: object, name: object, value: Value, old: Va
     same = tensor is not None and before is not None and tensor.storage is before.storage and tensor.path == before.path
     if same and tensor is not before and key in m.sites:
         return  # wrapped anew: the statement that brought this memory is the one to blame
-    m.sites[key] = m.site(binding, tensor or value, old)
+    site = m.sites[key] = m.site(binding, tensor or value, old)
+    if m.run == 1:
+        m.bindings.add(id(site.statement))
 
 
 def note_slot(m: Interpreter, container: object, key: object, value: Value, old: Value | None) -> None:
@@ -488,6 +550,8 @@ def delete(m: Interpreter, target: Value, name: str) -> None:
         raise Raised(f"no attribute {name}")
     if old is None:
         old = initial.before_write(m, target, name)
+    if m.run == 1 and old is None and target.is_module and not target.born:
+        target.initial.setdefault(name, ("", 0))  # the first run could delete it, so a checkpoint has it
     if m.run == 1 and target.is_module and initial.is_submodule(m, target, name, old):
         m.lost_modules = True
     target.attributes[name] = DELETED

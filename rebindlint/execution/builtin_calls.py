@@ -169,6 +169,8 @@ def _is_instance(m: Interpreter, value: Value, kind: Value, node: ast.AST) -> bo
     label = label_of(kind)
     last = label.rpartition(".")[2]
     tensor = attributes.maybe_tensor(value)
+    if tensor is not None and not tensor.certain and isinstance(kind, ClassValue):
+        return bool(m.ask("?", node))  # a guess only, and this may be the better one
     if (
         tensor is None
         and isinstance(value, Unknown)
@@ -477,6 +479,6 @@ def module_method(
     if name in ("to", "cuda", "cpu", "half", "float", "eval", "train", "requires_grad_", "apply", "type"):
         return obj
     if name in ("modules", "children", "named_modules", "named_children"):
-        child = Unknown(f"{obj.label}.{name}()[*]")
+        child = attributes.element_of(m, Unknown(f"{obj.label}.modules()", (obj, "modules()")), "*")
         return ListValue([ListValue([Unknown("name"), child]) if name.startswith("named") else child], closed=False)
     return Unknown(f"{obj.label}.{name}({','.join(label_of(a) for a in args)})")

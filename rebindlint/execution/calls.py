@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 
 from rebindlint.execution import attributes, builtin_calls, expressions, initial, statements, tensors, torch_table
+from rebindlint.execution.bounded import bounded_class
 from rebindlint.execution.declared import declared
 from rebindlint.execution.interpreter import MAX_DEPTH, Frame, Interpreter, Raised, Returned
 from rebindlint.execution.oracle import FAR
@@ -358,6 +359,10 @@ def _bind_parameters(
             env.variables[argument.arg] = (
                 _default(m, default, info) if default is not None else Unknown(f"argument {argument.arg}")
             )
+    for name, bound in info.class_parameters.items():
+        given = env.variables.get(name)
+        if isinstance(given, Unknown) and given.tensor is None and m.frames:
+            env.variables[name] = bounded_class(m, given, bound, info.module, info.node)
     for name in names:
         left.pop(name, None)
     if spec.vararg is not None:
@@ -460,7 +465,7 @@ def _field_default(m: Interpreter, info: ClassInfo, name: str, node: ast.AST) ->
 def _external(m: Interpreter, label: str, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
     if label in BUILTINS:
         return builtin_calls.call(m, label, args, keywords, node)
-    if m.index.declared and (known := declared(m, label, args, keywords)) is not None:
+    if (m.index.declared or m.index.outside.module) and (known := declared(m, label, args, keywords)) is not None:
         return known
     last = label.rpartition(".")[2]
     if label.startswith("torch.") or last in ("Parameter", "UninitializedParameter"):
@@ -482,7 +487,7 @@ def summarise(m: Interpreter, label: str, args: list[Value], keywords: dict[str,
         if (t := attributes.maybe_tensor(v)) is not None or (isinstance(v, ListValue) and _holds_tensor(v))
     ]
     inner = ",".join(label_of(a) for a in every)
-    if not given or name.lstrip("_").startswith(_NO_EFFECT):
+    if not given or name.lstrip("_").startswith(_NO_EFFECT) or name.endswith(("_cls", "_class")):
         _not_entered(m, label, node, Assumption.HARMLESS if given else Assumption.SAME)
         return Unknown(f"{label}({inner})") if is_stable(inner) and not given else Unknown(f"{label}@{m.place(node)}")
     statement = m.frame.statement

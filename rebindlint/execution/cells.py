@@ -59,8 +59,13 @@ class Captured:
         return self.edges[-1]
 
 
-def walk(m: Interpreter, roots: list[tuple[str, Value]]) -> list[Captured]:
-    """All cells below the roots, shortest paths first; cycles end at what was seen."""
+def walk(
+    m: Interpreter, roots: list[tuple[str, Value]], numbers: list[tuple[tuple[Edge, ...], Scalar]] | None = None
+) -> list[Captured]:
+    """All cells below the roots, shortest paths first; cycles end at what was seen.
+
+    ``numbers`` collects the places of host numbers that were read from weights.
+    """
     found: list[Captured] = []
     seen: set[int] = set()
     queue: list[tuple[tuple[Edge, ...], Value]] = [((Edge(None, name, name),), value) for name, value in roots]
@@ -84,6 +89,10 @@ def walk(m: Interpreter, roots: list[tuple[str, Value]]) -> list[Captured]:
                     registered,
                 )
             )
+            continue
+        if isinstance(value, Scalar):
+            if numbers is not None and value.epochs and len(edges) > 1:
+                numbers.append((edges, value))
             continue
         if id(value) in seen or len(edges) > 8:
             continue

@@ -6,11 +6,24 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
+from rebindlint.execution.attributes import names_weight
 from rebindlint.execution.cells import Captured, Edge, owned_storages
 from rebindlint.execution.interpreter import Interpreter, Site
 from rebindlint.execution.places import place_of
 from rebindlint.execution.twice import Outcome, shared_roots
-from rebindlint.execution.values import DELETED, FIRST, SECOND, Const, DictValue, ListValue, Obj, Tensor, Unknown, Value
+from rebindlint.execution.values import (
+    DELETED,
+    FIRST,
+    LOST,
+    SECOND,
+    Const,
+    DictValue,
+    ListValue,
+    Obj,
+    Tensor,
+    Unknown,
+    Value,
+)
 from rebindlint.index.hooks import Hook
 from rebindlint.index.modules import Module
 from rebindlint.index.readers import Readers
@@ -23,12 +36,14 @@ __all__ = ["compare", "current", "nearest"]
 def compare(outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebinding]:
     """The facts of one completed execution."""
     m = outcome.interpreter
-    for site in m.overlaps:
+    for site in m.overlaps if not hook.lazy else ():
         yield _local_fact(m, outcome, hook, site, overlapping=True)
-    for site in m.rejected:
+    for site in m.rejected if not hook.lazy else ():
         yield _local_fact(m, outcome, hook, site, unsupported=True)
     if not outcome.completed:
         return
+    if not hook.lazy:
+        yield from _baked(m, outcome, hook, readers)
     owned = owned_storages(m, [*outcome.roots, *shared_roots(m)])
     safe = {cell.storage.number: _is_fresh(cell.storage.epochs, cell.epochs) for cell in outcome.captured or []}
     done: set[tuple[int, object, int]] = set()
@@ -38,18 +53,91 @@ def compare(outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebindin
             continue
         done.add(key)
         again = m.retransformed.get(cell.storage.number)
-        if again is not None and _shows(cell):
+        if again is not None and _shows(cell) and not hook.lazy:
             yield _make(m, outcome, hook, cell, again, Hazard.FRESHNESS, Binding.COPY, cell.tensor, again=True)
             continue
-        raw = _left_raw(m, outcome, hook, cell) if _shows(cell) else None
+        if cell.storage.epochs & LOST and _shows(cell) and not cell.storage.scratch:
+            yield from _lost(m, outcome, hook, cell)
+            continue
+        raw = _left_raw(m, outcome, hook, cell) if _shows(cell) and not hook.lazy else None
         if raw is not None:
             yield raw
             continue
         if cell.storage.number in owned and safe[cell.storage.number]:
             continue  # alive and refreshed: a graph that holds it is right, whatever the cell shows now
         fact = _fact(m, outcome, hook, cell)
-        if fact is not None:
-            yield fact
+        if fact is not None and fact.hazard is Hazard.ADDRESS and _stays_elsewhere(outcome, cell):
+            fact = replace(fact, shared=True)
+        if fact is not None and (not hook.lazy or _is_lazy_cache(m, outcome, cell, fact)):
+            yield replace(fact, lazy=hook.lazy)
+
+
+def _lost(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Iterator[Rebinding]:
+    """What sleeping discarded and nothing wrote again."""
+    site = nearest(outcome.first_sites or {}, cell) or (outcome.first_moved or {}).get(id(cell.tensor))
+    if site is not None:
+        yield replace(
+            _make(m, outcome, hook, cell, site, Hazard.FRESHNESS, Binding.NONE, cell.tensor), lost=True, certain=True
+        )
+
+
+def _stays_elsewhere(outcome: Outcome, cell: Captured) -> bool:
+    """The very parameter is registered under another name too, which still shows the captured memory."""
+    if not (cell.registered and cell.tensor.is_parameter):
+        return False
+    for other in outcome.captured or []:
+        if (
+            other.tensor is cell.tensor
+            and other.registered
+            and (other.last.holder, other.last.key)
+            != (
+                cell.last.holder,
+                cell.last.key,
+            )
+        ):
+            now = current(other.last)
+            if isinstance(now, Tensor) and now.storage is cell.storage:
+                return True
+    return False
+
+
+def _baked(m: Interpreter, outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebinding]:
+    """Host numbers that the hook read from weights and keeps where run-time code reads them: a graph has them by value."""
+    for edges, _ in outcome.numbers:
+        last = edges[-1]
+        site = (outcome.first_sites or {}).get((id(last.holder), last.key))
+        if site is None or not _is_read(edges, hook, readers):
+            continue
+        holder = last.holder
+        owner = holder.cls.qualified if isinstance(holder, Obj) and holder.cls is not None else ""
+        is_module = isinstance(holder, Obj) and holder.is_module
+        yield Rebinding(
+            hazard=Hazard.FRESHNESS,
+            binding=Binding.SCALAR,
+            cell=Cell("".join(edge.text for edge in edges), str(last.key), owner, is_module),
+            hook=hook.name,
+            hook_place=place_of(hook.function.module, hook.function.node),
+            statement=place_of(site.module, site.statement),
+            value=Origin.ABSENT,
+            protocols=frozenset({outcome.protocol}),
+            chain=tuple(Frame(f, row, text) for f, row, text in site.chain),
+            function=site.function,
+            module=site.module.name,
+            weight_dependent=True,
+            receiver_is_module=is_module,
+        )
+
+
+def _is_lazy_cache(m: Interpreter, outcome: Outcome, cell: Captured, fact: Rebinding) -> bool:
+    """What run-time code derived from a weight, behind a guard; other state of the engine is none of a reload's affair."""
+    guard = _guard(m, outcome)
+    if fact.hazard is not Hazard.FRESHNESS or guard is None or fact.source_lost:
+        return False
+    if any(isinstance(node, ast.Eq | ast.NotEq | ast.Lt | ast.Gt | ast.LtE | ast.GtE) for node in ast.walk(guard[0])):
+        return False  # it tells whether what was kept still fits, not whether there is anything
+    return any(
+        weight.number in cell.storage.sources and names_weight(weight.weight.rpartition(".")[2]) for weight in m.weights
+    )
 
 
 def _shows(cell: Captured) -> bool:
@@ -64,10 +152,14 @@ def _is_fresh(now: int, captured: int) -> bool:
 
 def _is_visible(cell: Captured, hook: Hook, readers: Readers) -> bool:
     """Run-time code reads every attribute on the way to the cell. Roots and slots are read with their holder."""
+    return _is_read(cell.edges, hook, readers)
+
+
+def _is_read(edges: tuple[Edge, ...], hook: Hook, readers: Readers) -> bool:
     home = hook.function.module.shown
     return all(
         readers.is_visible(edge.key, home)
-        for edge in cell.edges[1:]
+        for edge in edges[1:]
         if isinstance(edge.key, str) and isinstance(edge.holder, Obj) and edge.text.startswith(".")
     )
 
@@ -161,6 +253,13 @@ def _stale(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebi
         and old.storage.number in cell.storage.sources
         and old.storage.number != cell.storage.number
     )
+    if (
+        lost
+        and isinstance(old, Tensor)
+        and cell.registered
+        and cell.content == m.terms.of("weight", old.storage.weight)
+    ):
+        return None  # a parameter that was only cast: loading into it casts again
     upto: int | None = None
     if (id(holder), cell.last.key) not in (outcome.first_sites or {}):  # bound as a part of the container around it
         inside = (i for i, e in enumerate(cell.edges) if isinstance(e.holder, ListValue | DictValue))

@@ -160,6 +160,8 @@ def _equal(m: Interpreter, left: Value, right: Value, node: ast.AST) -> bool:
     a, b = label_of(left), label_of(right)
     if a == b and is_stable(a):
         return True
+    if isinstance(left, External) and isinstance(right, External) and _are_members(a, b):
+        return False
     layout = _same_layout(m, a, b, node)
     if layout is not None:
         return layout
@@ -169,10 +171,16 @@ def _equal(m: Interpreter, left: Value, right: Value, node: ast.AST) -> bool:
         return tensors.same_dtype(m, a, b, node)
     if not (is_stable(a) and is_stable(b)):
         return bool(m.ask("?", node))
-    if isinstance(left, Const):
+    if isinstance(left, Const | ClassValue):
         a, b = b, a
         left, right = right, left
-    return m.oracle.equal(a, b, m.place(node), constant=isinstance(right, Const))
+    return m.oracle.equal(a, b, m.place(node), constant=isinstance(right, Const | ClassValue))
+
+
+def _are_members(left: str, right: str) -> bool:
+    """Two members of one enumeration outside the tree, by how they are spelt."""
+    (home, _, first), (other, _, second) = left.rpartition("."), right.rpartition(".")
+    return home == other and home.rpartition(".")[2][:1].isupper() and first.isupper() and second.isupper()
 
 
 def _is_dtype(label: str) -> bool:

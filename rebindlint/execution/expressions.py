@@ -24,6 +24,7 @@ from rebindlint.execution.values import (
     Tensor,
     Unknown,
     Value,
+    is_stable,
     label_of,
 )
 
@@ -127,7 +128,12 @@ def subscript(m: Interpreter, holder: Value, index: Value | None, node: ast.Subs
         sizes = m.sizes.get(int(holder.label[5:])) if re.fullmatch(r"shape\d+", holder.label) else None
         if sizes is not None and -len(sizes) <= index.value < len(sizes):
             return sizes[index.value]
-    return Unknown(f"{label_of(holder)}[{label_of(index) if index is not None else ast.unparse(node.slice)}]")
+    label = label_of(index) if index is not None else ast.unparse(node.slice)
+    if isinstance(holder, Obj) and holder.cls is None and holder.home is not None:
+        holder = Unknown(holder.label, holder.home)
+    if isinstance(holder, Unknown) and holder.home is not None and is_stable(label) and index is not None:
+        return attributes.element_of(m, holder, label, index)
+    return Unknown(f"{label_of(holder)}[{label}]")
 
 
 def _slice(holder: ListValue, node: ast.Slice) -> ListValue:
@@ -334,6 +340,10 @@ def items_of(m: Interpreter, value: Value, node: ast.AST) -> tuple[list[Value], 
         return letters[:_MAX_ITEMS], True
     if isinstance(value, Const) and value.value is None:
         return [], True
+    if isinstance(value, Obj) and value.cls is None and value.home is not None:
+        value = Unknown(value.label, value.home)
+    if isinstance(value, Unknown) and value.home is not None:
+        return [attributes.element_of(m, value, "*")], False
     return [Unknown(f"{label_of(value)}[*]")], False
 
 

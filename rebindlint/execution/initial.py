@@ -206,6 +206,8 @@ def _expression(m: Interpreter, node: ast.expr, write: InitWrite, obj: Obj, labe
         return DictValue({}, label)
     if isinstance(node, ast.Lambda):
         return Unknown(f"<lambda {label}>")
+    if isinstance(node, ast.Compare) and (decided := _decided(m, node, write, obj, label)) is not None:
+        return Const(decided)
     return Unknown(label, home)
 
 
@@ -262,13 +264,23 @@ def _handed_up(m: Interpreter, function: FunctionInfo, name: str, obj: Obj) -> I
 
 def _holds(m: Interpreter, test: ast.expr, write: InitWrite, obj: Obj, label: str) -> bool:
     """A condition inside a constructor's expression: decided where a literal decides it, else asked."""
+    decided = _decided(m, test, write, obj, label)
+    return decided if decided is not None else bool(m.ask(f"init {label}?", test))
+
+
+def _decided(m: Interpreter, test: ast.expr, write: InitWrite, obj: Obj, label: str) -> bool | None:
+    """``x is None`` and ``self.flag`` where the constructor's own literals tell."""
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Is | ast.IsNot):
         right = test.comparators[0]
         if isinstance(right, ast.Constant) and right.value is None:
             left = _expression(m, test.left, write, obj, f"{label}.test")
             if isinstance(left, Const | ListValue | Tensor | Obj):
                 return (isinstance(left, Const) and left.value is None) == isinstance(test.ops[0], ast.Is)
-    return bool(m.ask(f"init {label}?", test))
+    elif isinstance(test, ast.Attribute | ast.Name):
+        value = _expression(m, test, write, obj, f"{label}.test")
+        if isinstance(value, Const) and isinstance(value.value, bool):
+            return value.value
+    return None
 
 
 def _local(function: FunctionInfo, name: str) -> ast.expr | None:

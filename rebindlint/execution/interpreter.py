@@ -104,6 +104,8 @@ class Interpreter:
         self.conditions: list[tuple[Hashable, bool, ast.AST, Module]] = []
         self.copies: dict[int, Site] = {}  # storage number -> the statement that last copied into it
         self.retransformed: dict[int, Site] = {}  # storage number -> the statement that transformed it again
+        self.bindings: set[int] = set()  # statements that bound something in the first run
+        self.transformed: set[int] = set()  # statements that transform in place what was there before the hook
         self.overlaps: list[Site] = []
         self.rejected: list[Site] = []  # calls with an argument that the callee does not take
         self._paths: dict[int, tuple[int, str, object]] = {}
@@ -115,6 +117,7 @@ class Interpreter:
         self.sizes: dict[int, tuple[Value, ...]] = {}  # term of a shape -> the sizes that an allocator was given
         self.unresolved: Calls = {}
         self.hit_depth = False
+        self.lazy = False  # run-time code is executed, whose arguments are no weights
         self.lost_modules = False  # the first run deleted modules whose weights a checkpoint has
         self.entered: set[tuple[int, bool]] = (
             set()
@@ -263,6 +266,12 @@ class Interpreter:
         tensor.home = label
         return tensor
 
+    def given(self, label: str) -> Tensor:
+        """A tensor that run-time code is given: it derives from no weight as far as caches are concerned."""
+        storage = self.storage(self.terms.of("given", label))
+        storage.born = 0
+        return Tensor(storage, f"dtype({label})", self.terms.of("shape", label))
+
     def write(
         self, target: Tensor, content: object, epochs: int, sources: frozenset[int] = frozenset(), *, whole: bool = True
     ) -> None:
@@ -281,6 +290,8 @@ class Interpreter:
 
     def transform(self, target: Tensor, content: object, epochs: int, sources: frozenset[int] = frozenset()) -> None:
         """``target`` is computed from itself in place. On top of what the first run left, that is done twice."""
+        if self.run == 1 and target.storage.born == 0 and self.frames:
+            self.transformed.add(id(self.frame.statement))
         if self.run == 2 and target.storage.changed == 1:
             self.retransformed.setdefault(target.storage.number, self.site(Binding.COPY, target, target))
         self.write(target, content, epochs, sources)

@@ -79,6 +79,18 @@ class Oracle:
             self._unequal.add((left, right))
         return answer
 
+    def constant_of(self, label: str) -> str | None:
+        """The one constant that a label was decided to equal."""
+        return self._equal.get(label)
+
+    def settle(self, label: str, constant: str) -> None:
+        """A label equals a constant by another decision."""
+        self._equal.setdefault(label, constant)
+
+
+MAX_UNCOVERING = 2  # paths that are searched for alternatives which let a hidden binding stand
+MAX_EXTRA = 8  # alternatives tried for that, in one hook
+
 
 class Explorer:
     """Hands out plans until every arm that was seen has been taken once, or the budget is spent; arms near the hook first."""
@@ -92,10 +104,13 @@ class Explorer:
         self.avoid: set[tuple[Hashable, int]] = set()
         self.exhausted = False
         self.sampled = False  # arms that lead to no statement that binds anything were left out
-        self._todo: list[tuple[int, int, dict[Hashable, int], int, frozenset[int]]] = [
-            (-1, 0, {}, 0, frozenset()),
-            (-1, 1, {}, 1, frozenset()),
+        self._todo: list[tuple[int, int, dict[Hashable, int], int, frozenset[int], bool]] = [
+            (-1, 0, {}, 0, frozenset(), False),
+            (-1, 1, {}, 1, frozenset(), False),
         ]
+        self.effective: set[int] = set()  # statements whose binding a first run left as the last one
+        self._uncovering: dict[int, int] = {}  # statement -> how many paths tried to let its binding stand
+        self._extra = 0
         self.covered: set[int] = set()  # statements executed so far
         self._number = 2
         self._taken: set[tuple[Hashable, int]] = set()
@@ -108,20 +123,31 @@ class Explorer:
             if self._todo[0][0] >= FAR and self.executions - self.failures >= self.limit // 3:
                 self.sampled = True
                 return
-            rank, _, plan, default, goal = heapq.heappop(self._todo)
+            rank, _, plan, default, goal, uncovers = heapq.heappop(self._todo)
+            if uncovers and (goal <= self.effective or self._extra >= MAX_EXTRA):
+                continue
+            self._extra += uncovers
             if self.only_promising and rank >= 0 and not goal:
                 self.sampled = True
                 continue
-            if rank < FAR and goal and goal <= self.covered:
+            if rank < FAR and goal and not uncovers and goal <= self.covered:
                 self._push(rank + FAR, plan, default)  # another path has been there meanwhile
                 continue
             self.executions += 1
             self.promising = bool(goal) or rank < 0
             yield plan, default
 
-    def _push(self, rank: int, plan: dict[Hashable, int], default: int, goal: frozenset[int] = frozenset()) -> None:
+    def _push(
+        self,
+        rank: int,
+        plan: dict[Hashable, int],
+        default: int,
+        goal: frozenset[int] = frozenset(),
+        *,
+        uncovers: bool = False,
+    ) -> None:
         self._number += 1
-        heapq.heappush(self._todo, (rank, self._number, plan, default, goal))
+        heapq.heappush(self._todo, (rank, self._number, plan, default, goal, uncovers))
 
     def backtrack(self, oracle: Oracle, default: int) -> None:
         """The first run raised: the last answer was not to be had, so the same plan is tried with another."""
@@ -139,9 +165,20 @@ class Explorer:
             if position < len(oracle.asked) - 6:
                 return
 
-    def record(self, oracle: Oracle, default: int) -> None:
+    def record(self, oracle: Oracle, default: int, hidden: frozenset[int] = frozenset()) -> None:
+        """Queue the arms that the path did not take.
+
+        ``hidden`` are statements that bound something which a later statement of the path bound again. Where no path left
+        their binding standing, arms that were taken on other paths are tried on this one too.
+        """
+        hidden = frozenset(s for s in hidden - self.effective if self._uncovering.get(s, 0) < MAX_UNCOVERING)
+        for statement in hidden:
+            self._uncovering[statement] = self._uncovering.get(statement, 0) + 1
         prefix: dict[Hashable, int] = {}
         for key, options in oracle.asked:
+            if hidden and oracle.goals.get(key) is not None and key not in oracle.fixed:
+                other = 1 - min(oracle.answers[key], 1)
+                self._push(oracle.ranks[key], {**prefix, key: other}, default, hidden, uncovers=True)
             taken = oracle.answers[key]
             self._taken.add((key, taken))
             for other in range(options):

@@ -6,23 +6,33 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rebindlint.execution.compare import compare
+from rebindlint.execution.compare import compare, nearest
 from rebindlint.execution.oracle import Explorer, Oracle
 from rebindlint.execution.parallel import for_each
 from rebindlint.execution.places import place_of
 from rebindlint.execution.twice import Outcome, execute_twice
 from rebindlint.execution.unresolved import Calls, Unresolved, merged, resolved_places
-from rebindlint.index import Hook, Index, find_hooks
+from rebindlint.index import Hook, Index, find_hooks, find_lazy, lazy_hooks
 from rebindlint.index.readers import Readers
 from rebindlint.model import Diagnostic, Protocol, Rebinding, Severity, Value
 
 if TYPE_CHECKING:
     from rebindlint.config import Config
 
-__all__ = ["PROTOCOLS", "Executed", "HookExecuted", "Watch", "execute_each", "execute_hook", "execute_hooks"]
+__all__ = [
+    "PROTOCOLS",
+    "Executed",
+    "HookExecuted",
+    "Watch",
+    "execute_each",
+    "execute_hook",
+    "execute_hooks",
+    "protocols_of",
+]
 
 PROTOCOLS = (Protocol.DIRECT, Protocol.LAYERWISE)
 MAX_EXECUTIONS = 48
+MAX_LAZY = 6  # paths through run-time code that builds something when it is first needed
 MAX_AIMLESS = 10  # paths that lead nowhere new, whatever they bind
 MAX_FRUITLESS = 5  # paths in a row that lead nowhere new and bind nothing which an earlier one had not bound
 
@@ -38,6 +48,9 @@ class Executed:
     unresolved: tuple[Unresolved, ...] = ()
     sampled: int = 0
     entered: frozenset[tuple[int, bool]] = frozenset()  # numbers of hooks that were called; on an object just made
+    judged: frozenset[tuple[str, int, str]] = (
+        frozenset()
+    )  # cells that callees bound and that were compared: file, row, name
 
 
 Watch = Callable[[Outcome, Sequence[Rebinding]], None]  # called with every execution and the facts that it came to
@@ -47,7 +60,23 @@ def execute_hooks(
     index: Index, config: Config, *, jobs: int = 0, progress: Callable[[int, int], None] | None = None
 ) -> Executed:
     """Every hook of the index under the protocols that the configuration asks for. ``jobs`` 0: as many as there are cores."""
-    return _merge([one.executed for one in execute_each(index, config, jobs=jobs, progress=progress)])
+    hooks, places = find_hooks(index, config.hooks), find_lazy(index)
+    protocols = protocols_of(config)
+    index.roots = {id(hook.function.node): number for number, hook in enumerate(hooks)}
+
+    def one(number: int) -> Executed:
+        if number < len(hooks):
+            return execute_hook(index, hooks[number], protocols)
+        found = lazy_hooks(index, places[number - len(hooks)])
+        return replace(_merge([execute_hook(index, hook, PROTOCOLS) for hook in found]), hooks=0)
+
+    results = for_each(len(hooks) + len(places), one, jobs=jobs, progress=progress)
+    return _merge([*_without_called(hooks, results[: len(hooks)]), *results[len(hooks) :]])
+
+
+def protocols_of(config: Config) -> tuple[Protocol, ...]:
+    """Sleeping is looked at when it is asked for; the others in any case."""
+    return (*PROTOCOLS, Protocol.SLEEP) if config.reload in ("sleep", "all") else PROTOCOLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +103,7 @@ def execute_each(
 
     def one(number: int) -> tuple[Executed, Watch | None]:
         watching = watch() if watch is not None else None
-        return execute_hook(index, hooks[number], PROTOCOLS, watching), watching
+        return execute_hook(index, hooks[number], protocols_of(config), watching), watching
 
     results = for_each(len(hooks), one, jobs=jobs, progress=progress)
     kept = _without_called(hooks, [executed for executed, _ in results])
@@ -95,19 +124,23 @@ def _without_called(hooks: Sequence[Hook], results: list[Executed]) -> list[Exec
         for called, on_new in result.entered:
             if called != number:
                 calls.setdefault(called, set()).add(on_new)
-    return [
-        replace(result, facts=(), notes=())
-        if number in calls and (hook.by_name or hook.takes_more or calls[number] == {True})
-        else result
-        for number, (hook, result) in enumerate(zip(hooks, results, strict=True))
-    ]
+    kept = []
+    for number, (hook, result) in enumerate(zip(hooks, results, strict=True)):
+        if number in calls and (hook.by_name or hook.takes_more or calls[number] == {True}):
+            others = {cell for other, seen in enumerate(results) if other != number for cell in seen.judged}
+            left = tuple(
+                f for f in result.facts if (f.statement.filename, f.statement.start.row, f.cell.name) not in others
+            )
+            result = replace(result, facts=left, notes=())
+        kept.append(result)
+    return kept
 
 
 def execute_hook(index: Index, hook: Hook, protocols: tuple[Protocol, ...], watch: Watch | None = None) -> Executed:
     """One hook along every arm that was seen, within the budget. Where no path gets through, once more with failing callees passed over."""
     search = _Search(index, hook, protocols, watch)
     search.explore()
-    if not search.captures:
+    if not search.captures and not hook.lazy:
         search.tolerant = True
         search.explore()
     calls = resolved_places(search.unresolved)
@@ -119,6 +152,7 @@ def execute_hook(index: Index, hook: Hook, protocols: tuple[Protocol, ...], watc
         calls,
         int(search.sampled),
         frozenset(search.entered),
+        frozenset(search.judged),
     )
 
 
@@ -139,9 +173,10 @@ class _Search:
         self.unresolved: Calls = {}
         self.sampled = False
         self.entered: set[tuple[int, bool]] = set()
+        self.judged: set[tuple[str, int, str]] = set()
 
     def explore(self) -> None:
-        explorer = Explorer(MAX_EXECUTIONS)
+        explorer = Explorer(MAX_LAZY if self.hook.lazy else MAX_EXECUTIONS)
         fruitless = aimless = 0
         for plan, default in explorer.plans():
             oracle = Oracle(plan, default, explorer.avoid)
@@ -152,7 +187,9 @@ class _Search:
             if outcome.captured is None and not outcome.over_budget:
                 explorer.backtrack(oracle, default)
             else:
-                explorer.record(oracle, default)
+                standing = {id(site.statement) for site in (outcome.first_sites or {}).values()}
+                explorer.effective |= standing
+                explorer.record(oracle, default, frozenset(outcome.interpreter.bindings - standing))
             self._collect(outcome, oracle, default)
             aimless += not explorer.promising
             fruitless = 0 if outcome.captured else fruitless + (not explorer.promising)
@@ -172,14 +209,20 @@ class _Search:
         for name, count in outcome.interpreter.unresolved.items():
             self.unresolved[name] = self.unresolved.get(name, 0) + count
         self.entered |= outcome.interpreter.entered
+        if outcome.completed and outcome.interpreter.entered:
+            self.judged |= _judged(outcome)
         found = self._compared(outcome)
-        if outcome.refused:
+        if outcome.refused and not self.hook.lazy:
             found += self._again(oracle, default, self.protocols[0], restored=True)
+        if self.hook.lazy:  # no reload runs it again
+            found = [replace(fact, protocols=frozenset(self.protocols)) for fact in found]
         new = {fact.key for fact in found} - self.settled
-        if new or outcome.refused:
+        if Protocol.SLEEP in self.protocols and outcome.captured and not self.hook.lazy:
+            found += self._again(oracle, default, Protocol.SLEEP)
+        if (new or outcome.refused) and not self.hook.lazy:
             self.settled |= {key for key in new if key in self.seen}
             self.seen |= new
-            for protocol in self.protocols[1:]:
+            for protocol in (p for p in self.protocols[1:] if p is not Protocol.SLEEP):
                 found = self._joined(found, self._again(oracle, default, protocol), protocol)
         for fact in found:
             known = self.facts.get(fact.key)
@@ -209,12 +252,24 @@ class _Search:
 
     def notes(self) -> tuple[Diagnostic, ...]:
         """What was not judged: silence about a hook must not mean that its execution gave up."""
+        if self.hook.lazy:
+            return ()
         reason = self.spent or ("" if self.captures else "because no path through it could be followed to its end")
         if not reason:
             return ()
         message = f"the execution of `{self.hook.name}` stopped {reason}: what it did not reach is not judged"
         place = place_of(self.hook.function.module, self.hook.function.node)
         return (Diagnostic("RB003", "budget-exhausted", message, Severity.NOTE, place, hook=self.hook.name),)
+
+
+def _judged(outcome: Outcome) -> set[tuple[str, int, str]]:
+    """The cells that functions called by the hook bound in the first run, and that were compared after the second."""
+    found = set()
+    for cell in outcome.captured or ():
+        site = nearest(outcome.first_sites or {}, cell)
+        if site is not None and len(site.chain) > 1:
+            found.add((site.module.shown, getattr(site.statement, "lineno", 0), str(cell.last.key)))
+    return found
 
 
 def combine(left: Rebinding, right: Rebinding) -> Rebinding:

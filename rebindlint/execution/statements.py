@@ -81,7 +81,13 @@ def _if(m: Interpreter, node: ast.If, env: Env) -> None:
     wanted = False if _raises(node.body) else True if _raises(node.orelse) else None
     if wanted is None:
         before = len(m.oracle.asked)
-        taken = conditions.truth(m, node.test, env)
+        default = m.oracle.default
+        if _falls_through_to_raise(node.orelse):
+            m.oracle.default = 1  # one of the arms was taken, so this one is tried first
+        try:
+            taken = conditions.truth(m, node.test, env)
+        finally:
+            m.oracle.default = default
         if len(m.oracle.asked) > before:
             _weigh(m, node, taken, before)
     else:
@@ -122,6 +128,15 @@ def _counts(statement: ast.stmt, handed_through: frozenset[str]) -> bool:
 def _raises(body: list[ast.stmt]) -> bool:
     """An arm that refuses: the hook has got past it in the first run, or there is nothing to capture."""
     return bool(body) and isinstance(body[-1], ast.Raise) and not any(isinstance(node, ast.Return) for node in body)
+
+
+def _falls_through_to_raise(orelse: list[ast.stmt]) -> bool:
+    """``elif …: … else: raise``."""
+    while len(orelse) == 1 and isinstance(orelse[0], ast.If):
+        orelse = orelse[0].orelse
+        if _raises(orelse):
+            return True
+    return False
 
 
 def _is_type_checking(test: ast.expr) -> bool:

@@ -187,6 +187,8 @@ def method(
         return ListValue(
             [view(m, tensor, name, [*every, Const(i)], strided=True) for i in range(_count(args))], closed=False
         )
+    if name == "cuda" and tensor.storage.on_host:
+        return _to(m, tensor, [Unknown("device")], node)
     if name in table.KEEP:
         return tensor
     if name in table.KEEP_OR_COPY:
@@ -205,6 +207,8 @@ def method(
         return ListValue([m.fresh(f"{name}{i}", [tensor, *every], dtype=tensor.dtype) for i in range(2)])
     dtype = next((d for a in every if (d := dtype_label(a))), tensor.dtype)
     made = m.fresh(name, [tensor, *every], dtype=dtype, zeroed=name in table.ZEROED)
+    if name.startswith("new_"):
+        made.storage.epochs, made.storage.sources = m.epochs(every), m.sources(every)
     made.storage.empty = name.startswith("new_") and has_no_elements(args, keywords)
     return made
 
@@ -241,6 +245,10 @@ def _to(m: Interpreter, tensor: Tensor, every: list[Value], node: ast.AST) -> Te
             return cast(m, tensor, dtype, node)
     if every and label_of(every[0]) in ("'cpu'", "torch.device('cpu')"):
         return _copy(m, tensor, on_host=True)
+    if tensor.storage.on_host and every:
+        moved = _copy(m, tensor)
+        moved.storage.on_host = False
+        return moved
     return tensor
 
 
@@ -365,7 +373,10 @@ def function(m: Interpreter, name: str, args: list[Value], keywords: dict[str, V
     if last in table.SEVERAL and (len(args) > 1 or "dim" in keywords):
         return ListValue([m.fresh(f"{last}{i}", every) for i in range(2)])
     made = m.fresh(last, every, dtype=_dtype_of(keywords, args, last, first), zeroed=last in table.ZEROED)
-    made.storage.on_host = _names_host(keywords)
+    if last.endswith("_like"):  # it takes shape and dtype, never contents
+        made.storage.epochs, made.storage.sources = m.epochs(every[1:]), frozenset()
+    made.storage.on_host = _names_host(keywords) or (last == "tensor" and _is_number(args) and "device" not in keywords)
+    made.storage.scratch = last.startswith("empty")
     if last in table.SIZED:
         made.storage.empty = has_no_elements(args[:1] if last == "full" else args, keywords)
         sizes = _sizes(args[:1] if last == "full" else args)
@@ -375,6 +386,11 @@ def function(m: Interpreter, name: str, args: list[Value], keywords: dict[str, V
     elif last == "tensor" and args:
         made.storage.empty = isinstance(args[0], ListValue) and args[0].closed and not args[0].items
     return made
+
+
+def _is_number(args: list[Value]) -> bool:
+    """``torch.tensor(1.0)`` without a device: a constant in host memory."""
+    return bool(args) and isinstance(args[0], Const) and isinstance(args[0].value, int | float)
 
 
 def _names_host(keywords: dict[str, Value]) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rebindlint.execution import calls, initial
-from rebindlint.execution.cells import Captured, walk
+from rebindlint.execution.cells import Captured, Edge, walk
 from rebindlint.execution.interpreter import (
     BreakLoop,
     ContinueLoop,
@@ -21,12 +21,14 @@ from rebindlint.execution.interpreter import (
 from rebindlint.execution.oracle import Oracle
 from rebindlint.execution.values import (
     DELETED,
+    LOST,
     SECOND,
     Const,
     DictValue,
     Env,
     Function,
     Obj,
+    Scalar,
     Storage,
     Tensor,
     Unknown,
@@ -53,6 +55,7 @@ class Outcome:
     refused: bool = False  # the second run raised: reloading fails closed
     over_budget: bool = False
     captured: list[Captured] | None = None
+    numbers: list[tuple[tuple[Edge, ...], Scalar]] = field(default_factory=list)  # read from weights, at capture
     first_sites: dict[tuple[int, object], Site] | None = None
     first_moved: dict[int, Site] | None = None
     first_copies: dict[int, Site] | None = None
@@ -74,7 +77,7 @@ def execute_twice(
     ``known`` holds what earlier paths bound in their first run: a path that binds the same is not followed further.
     """
     m = Interpreter(index, oracle)
-    m.tolerant = tolerant
+    m.tolerant, m.lazy = tolerant, hook.lazy
     receiver, arguments = _objects(m, hook)
     roots: list[tuple[str, Value]] = [("self", receiver)] if receiver is not None else []
     roots += [(name, value) for name, value in arguments.items() if isinstance(value, Obj)]
@@ -96,14 +99,14 @@ def execute_twice(
             outcome.captured = []
             return outcome
         known.add(signature)
-    outcome.captured = walk(m, [*roots, *shared_roots(m)])
+    outcome.captured = walk(m, [*roots, *shared_roots(m)], outcome.numbers)
     outcome.first_sites, outcome.first_moved, outcome.first_conditions = m.sites, m.moved, list(m.conditions)
     outcome.first_copies = m.copies
     oracle.recording = False
     m.run, m.sites, m.moved, m.copies, m.conditions, m.steps = 2, {}, {}, {}, [], 0
     try:
         restore = _reload(m, hook, roots, outcome.captured, protocol, restored)
-        if protocol is Protocol.LAYERWISE and hook.after_model:
+        if protocol is not Protocol.DIRECT and hook.after_model:
             m.run = 2  # it is not called again
         else:
             _run(m, 2, hook, receiver, arguments)
@@ -131,12 +134,14 @@ def _signature(m: Interpreter) -> Hashable:
                 value.certain,
                 bool(value.storage.epochs),
                 value.path == 0,
+                value.storage.on_host,
+                value.storage.empty,
             )
         return type(value).__name__ if not isinstance(value, Const) else repr(value.value)
 
     bound = [(id(site.statement), str(key), site.binding, shape(site)) for (_, key), site in m.sites.items()]
     moved = [(id(site.statement), site.binding, shape(site)) for site in [*m.moved.values(), *m.copies.values()]]
-    return (frozenset(bound), frozenset(moved), len(m.overlaps), len(m.rejected))
+    return (frozenset(bound), frozenset(moved), frozenset(m.transformed), len(m.overlaps), len(m.rejected))
 
 
 def _objects(m: Interpreter, hook: Hook) -> tuple[Value | None, dict[str, Value]]:
@@ -271,7 +276,11 @@ def _reload(
     if m.lost_modules:
         raise Raised  # the loader finds no module for the checkpoint's weights
     modules = _modules(captured, roots)
-    live = protocol is not Protocol.LAYERWISE or hook.from_loading or _hooks_itself(hook, roots)
+    if any(_refuses_weights(m, obj) for obj in modules):
+        raise Raised
+    if protocol is Protocol.SLEEP:
+        _discard(m, captured)
+    live = protocol is Protocol.DIRECT or hook.from_loading or _hooks_itself(hook, roots)
     restore = _Restore([])
     for storage in m.weights:
         if storage.number in m.outside:
@@ -282,6 +291,35 @@ def _reload(
         else:
             restore.remembered.append((obj, _put_fresh(m, obj)))
     return restore
+
+
+def _refuses_weights(m: Interpreter, obj: Obj) -> bool:
+    """The module's own weight loader begins by raising once an attribute is set, which the first run has done."""
+    loader = m.index.method(obj.cls, "weight_loader") if obj.cls is not None else None
+    if loader is None or isinstance(loader.node, ast.Lambda):
+        return False
+    for statement in loader.node.body:
+        test = statement.test if isinstance(statement, ast.If) else None
+        if (
+            isinstance(statement, ast.If)
+            and isinstance(test, ast.Attribute)
+            and isinstance(test.value, ast.Name)
+            and test.value.id == loader.self_name
+            and isinstance(statement.body[-1], ast.Raise)
+        ):
+            value = obj.attributes.get(test.attr)
+            if isinstance(value, Const) and value.value is True:
+                return True
+    return False
+
+
+def _discard(m: Interpreter, captured: list[Captured]) -> None:
+    """Sleeping at level 2 keeps addresses and gives contents away; registered buffers alone are saved and put back."""
+    saved = {cell.storage.number for cell in captured if cell.registered and not cell.tensor.is_parameter}
+    for cell in captured:
+        storage = cell.storage
+        if storage.number not in saved and not storage.on_host:
+            storage.content, storage.epochs = m.terms.of("lost", storage.number), LOST
 
 
 def _hooks_itself(hook: Hook, roots: list[tuple[str, Value]]) -> bool:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DELETED",
     "FIRST",
+    "LOST",
     "NOTHING",
     "SECOND",
     "BoundMethod",
@@ -36,7 +37,7 @@ __all__ = [
     "label_of",
 ]
 
-FIRST, SECOND = 1, 2  # bits of Storage.epochs: from which load the contents derive
+FIRST, SECOND, LOST = 1, 2, 4  # bits of Storage.epochs: from which load the contents derive
 
 
 class Terms:
@@ -66,7 +67,19 @@ class Terms:
 class Storage:
     """Memory of a tensor. ``content`` is the term of what it holds, ``epochs`` the loads that went into it."""
 
-    __slots__ = ("born", "changed", "content", "empty", "epochs", "number", "on_host", "sources", "weight", "zeroed")
+    __slots__ = (
+        "born",
+        "changed",
+        "content",
+        "empty",
+        "epochs",
+        "number",
+        "on_host",
+        "scratch",
+        "sources",
+        "weight",
+        "zeroed",
+    )
 
     def __init__(
         self,
@@ -86,6 +99,7 @@ class Storage:
         self.born = born  # in which run it was allocated: 0 before the hook
         self.weight = weight  # name of the weight that loading writes here, if any
         self.zeroed = zeroed
+        self.scratch = False  # nobody relies on what it holds
         self.empty = False  # known to have no elements, and so no address
         self.on_host = False  # known not to be on the device: no graph can hold it
         self.sources = sources  # storages it was computed from

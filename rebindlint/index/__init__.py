@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from rebindlint.index.dialect import find_dialects, outside_dialect
 from rebindlint.index.hooks import Hook, find_hooks
+from rebindlint.index.lazy import find_lazy, lazy_hooks
 from rebindlint.index.tree import Index, import_root
 
 if TYPE_CHECKING:
     from rebindlint.config import Config
     from rebindlint.discover import Source
 
-__all__ = ["Hook", "Index", "build_index", "find_hooks"]
+__all__ = ["Hook", "Index", "build_index", "find_hooks", "find_lazy", "lazy_hooks"]
 
 
 def build_index(sources: Sequence[Source], config: Config) -> Index:
@@ -37,7 +38,7 @@ def build_index(sources: Sequence[Source], config: Config) -> Index:
     if own:
         index.dialect = own[0]
     elif imports_vllm:
-        index.dialect = outside_dialect(config.target_version)
+        index.dialect = index.outside = outside_dialect(config.target_version)
     tops = {(import_root(source), source.module.split(".")[0]) for source in sources}
     contains = {top: {root for root, name in tops if name == top} for top in ("vllm", "sglang")}
     index.layerwise = frozenset(contains["vllm"] | (imports_vllm - contains["sglang"]))

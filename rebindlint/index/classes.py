@@ -22,6 +22,22 @@ def decorator_names(node: FunctionNode | ast.ClassDef) -> tuple[str, ...]:
     return tuple(found)
 
 
+def class_bound(annotation: ast.expr) -> ast.expr | None:
+    """``X`` of ``type[X]``, also in a union with None."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        try:
+            annotation = ast.parse(annotation.value, mode="eval").body
+        except SyntaxError:
+            return None
+    if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
+        return class_bound(annotation.left) or class_bound(annotation.right)
+    if not isinstance(annotation, ast.Subscript) or not isinstance(annotation.value, ast.Name):
+        return None
+    if annotation.value.id == "Optional":
+        return class_bound(annotation.slice)
+    return annotation.slice if annotation.value.id in ("type", "Type") else None
+
+
 @dataclass(eq=False)
 class FunctionInfo:
     """A function of the tree; ``owner`` is the class in whose body it stands."""
@@ -85,6 +101,13 @@ class FunctionInfo:
     def positional(self) -> tuple[str, ...]:
         """Names of the parameters that arguments by position go to."""
         return tuple(a.arg for a in [*self.node.args.posonlyargs, *self.node.args.args])
+
+    @cached_property
+    def class_parameters(self) -> dict[str, ast.expr]:
+        """Parameters annotated ``type[X]``, with ``X``."""
+        every = [*self.node.args.posonlyargs, *self.node.args.args, *self.node.args.kwonlyargs]
+        bounds = {a.arg: class_bound(a.annotation) for a in every if a.annotation is not None}
+        return {name: bound for name, bound in bounds.items() if bound is not None}
 
     @cached_property
     def is_abstract(self) -> bool:
@@ -226,6 +249,22 @@ class ClassInfo:
         for info in self.methods.values():
             if info.self_name and isinstance(info.node, ast.FunctionDef):
                 _collect(info.node.body, info, False, found)
+        return found
+
+    @cached_property
+    def aliases(self) -> dict[str, tuple[str, ...]]:
+        """Attributes that ``self.b = self.a`` in a constructor makes other names of ``a``."""
+        found: dict[str, tuple[str, ...]] = {}
+        for name, writes in self.writes.items():
+            for write in writes:
+                value = write.value
+                if (
+                    isinstance(value, ast.Attribute)
+                    and isinstance(value.value, ast.Name)
+                    and value.value.id == write.function.self_name
+                    and write.function.name == "__init__"
+                ):
+                    found[value.attr] = (*found.get(value.attr, ()), name)
         return found
 
     @cached_property

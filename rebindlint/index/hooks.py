@@ -25,7 +25,7 @@ _CALL = re.compile(
     rb"\.\s*(_?(?:finalize|prepare|post_load|postprocess|post_process|process_weights|fuse|merge)_\w+|post_load|wake_up)\s*\("
 )
 _LOADER = re.compile(
-    rb"^([ \t]*)(?:async[ \t]+)?def[ \t]+(?:_?load_weights|load_model|wake_up|load_weights_and_postprocess)\b", re.M
+    rb"^([ \t]*)(?:async[ \t]+)?def[ \t]+(?:_?load_weights|wake_up|load_weights_and_postprocess)\b", re.M
 )
 _LOADING = frozenset({"load_weights", "load_model", "_load_weights", "wake_up", "load_weights_and_postprocess"})
 _NOT_RUN_TIME = frozenset(
@@ -41,6 +41,7 @@ class Hook:
     ``after_model``: called once the whole model is loaded, which a layerwise reload does not do again.
     ``by_name``: only a call of that name in another hook says that it is one. Where that hook's execution gets to it, it is
     judged there.
+    ``lazy``: no hook at all, but run-time code that builds something when it is first needed.
     """
 
     function: FunctionInfo
@@ -48,6 +49,7 @@ class Hook:
     from_loading: bool = False
     after_model: bool = False
     by_name: bool = False
+    lazy: bool = False
 
     @property
     def name(self) -> str:
@@ -124,7 +126,7 @@ def _reached_from_loading(index: Index) -> list[FunctionInfo]:
     wanted: set[str] = set()
     for source in index.sources.values():
         raw = index.bytes.get(source.shown, b"")
-        if any(name in raw for name in (b"load_weights", b"wake_up", b"load_model")) and _LOADER.search(raw):
+        if any(name in raw for name in (b"load_weights", b"wake_up")) and _LOADER.search(raw):
             wanted |= {m.group(1).decode() for body in _loader_bodies(raw) for m in _CALL.finditer(body)}
     wanted -= POST_LOAD
     found: dict[int, FunctionInfo] = {}

@@ -98,6 +98,9 @@ def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     for node in body:
         yield node
         if isinstance(node, ast.If):
+            if _is_type_checking(node.test):
+                yield from (_declared_only(inner) for inner in _top_level(node.body))
+                continue
             yield from _top_level(node.body)
             yield from _top_level(node.orelse)
         elif isinstance(node, ast.Try | ast.TryStar):
@@ -107,6 +110,19 @@ def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _top_level(node.orelse)
         elif isinstance(node, ast.With):
             yield from _top_level(node.body)
+
+
+def _is_type_checking(test: ast.expr) -> bool:
+    return (isinstance(test, ast.Name) and test.id == "TYPE_CHECKING") or (
+        isinstance(test, ast.Attribute) and test.attr == "TYPE_CHECKING"
+    )
+
+
+def _declared_only(node: ast.stmt) -> ast.stmt:
+    """``NAME: T = value`` for type checkers alone: the value is a default in the best of cases."""
+    if isinstance(node, ast.AnnAssign) and node.value is not None:
+        return ast.copy_location(ast.AnnAssign(node.target, node.annotation, _UNKNOWN, node.simple), node)
+    return node
 
 
 def imported_names(node: ast.stmt, module: str, is_package: bool) -> Iterator[tuple[str, Imported]]:

@@ -48,6 +48,7 @@ class Index:
         self.bytes: dict[str, bytes] = {}
         self.declared = bool(config.helpers or config.allocators)
         self.dialect = Dialect()
+        self.outside = Dialect()  # of the vllm that the tree imports and does not contain
         self.dialects: dict[str, Dialect] = {}
         self.layerwise: frozenset[Path] = frozenset()  # import roots of what an engine reloads layer by layer
         self.readers: object = None

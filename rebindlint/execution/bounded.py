@@ -1,0 +1,82 @@
+"""Classes of which only a bound is known: ``experts_cls: type[Experts]`` is one of the classes below ``Experts``.
+
+Which one, configuration decides. For hazards only those matter whose constructor makes tensors of its own, so some of
+these and the bound itself stand for all.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from rebindlint.execution.interpreter import Interpreter
+from rebindlint.execution.torch_table import ALLOCATE
+from rebindlint.execution.values import ClassValue, Unknown, Value
+from rebindlint.index.classes import ClassInfo, FunctionInfo
+from rebindlint.index.modules import Module, descend
+
+__all__ = ["bounded_class"]
+
+_MOST = 3
+_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*|\d+")
+
+
+def bounded_class(m: Interpreter, value: Unknown, bound: ast.expr, module: Module, node: ast.AST) -> Value:
+    """One of the classes that ``value`` may be, the same in both runs; the value itself where none makes tensors."""
+    info = m.index.resolve_expression(module, bound)
+    if not isinstance(info, ClassInfo):
+        return value
+    found = _candidates(m, info, module)
+    settled = m.oracle.constant_of(value.label)
+    if settled is not None or not found:
+        return next((ClassValue(cls) for cls in found if cls.name == settled), value)
+    chosen = m.ask(f"class of {value.label}", node, len(found) + 1, default=0)
+    if chosen == len(found):
+        return value
+    m.oracle.settle(value.label, found[chosen].name)
+    return ClassValue(found[chosen])
+
+
+def _candidates(m: Interpreter, info: ClassInfo, module: Module) -> tuple[ClassInfo, ...]:
+    """Classes below the bound whose constructors make tensors, those named like the module that asks first, plain ones before special ones.
+
+    A module that builds objects of a bounded class often chooses the class as well: where it names some, others are out.
+    """
+    key = ("below", id(info.node), module.name)
+    known = m.index.pure.get(key)
+    if known is None:
+        words = _words(module.name.rpartition(".")[2])
+        below = [cls for cls in m.index.subclasses(info) if cls is not info]
+        named = [cls for cls in below if re.search(rf"\b{cls.name}\b", module.text)]
+        making = [cls for cls in (named or below) if _makes_tensors(m, cls)]
+        making.sort(key=lambda cls: (-len(words & _words(cls.name)), len(_words(cls.name)), cls.qualified))
+        known = m.index.pure[key] = tuple(making[:_MOST])
+    assert isinstance(known, tuple)
+    return known
+
+
+def _words(name: str) -> set[str]:
+    return {word.lower() for word in _WORD.findall(name)}
+
+
+def _makes_tensors(m: Interpreter, cls: ClassInfo) -> bool:
+    constructors = [base.methods["__init__"] for base in m.index.mro(cls) if "__init__" in base.methods]
+    abstract = any(
+        method.is_abstract and m.index.method(cls, name) is method
+        for base in m.index.mro(cls)
+        for name, method in base.methods.items()
+    )
+    return not abstract and any(_allocates(constructor) for constructor in constructors)
+
+
+def _allocates(constructor: FunctionInfo) -> bool:
+    """Whether the constructor binds an attribute in a statement that calls an allocator of torch."""
+    for statement in descend(constructor.node):
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            if any(isinstance(target, ast.Attribute) for target in targets) and any(
+                isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ALLOCATE
+                for node in descend(statement.value)
+            ):
+                return True
+    return False
