@@ -39,7 +39,9 @@ def diagnose(facts: Iterable[Rebinding], rules: Sequence[Rule], index: Index, co
         key = (s.filename, s.start, fact.cell.name)
         known = best.get(key)
         if known is None or _ORDER[fact.hazard] < _ORDER[known.hazard]:
-            best[key] = fact if known is None else replace(fact, protocols=fact.protocols | known.protocols)
+            shared = fact.shared or (known is not None and known.shared)
+            protocols = fact.protocols if known is None else fact.protocols | known.protocols
+            best[key] = replace(fact, protocols=protocols, shared=shared)
         else:
             best[key] = replace(known, protocols=known.protocols | fact.protocols)
     asked = Protocol(config.reload) if config.reload not in ("all", None, "") else None

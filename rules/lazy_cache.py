@@ -6,7 +6,7 @@ refreshes.
 ## Why is this bad?
 
 The first step after loading builds the tensor, and every later one finds it there. New weights do not change that: graph and eager code alike go on with the first ones. If the first step is the one
-being captured, the copy that was built lies in the graph's own memory pool on top of it.
+being captured, the tensor moreover lies in that graph's own memory pool, which other graphs may share.
 
 ## Example
 

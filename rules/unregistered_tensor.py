@@ -1,6 +1,6 @@
 """## What it does
 
-Reports a device tensor in a plain attribute whose contents run-time code needs and nothing brings back after level-2 sleep. Only where such a sleep is what comes between the runs (`--reload sleep`).
+Reports a device tensor in a plain attribute whose contents run-time code needs and nothing brings back after level-2 sleep. It is judged with `--reload sleep` (or `all`) only.
 
 ## Why is this bad?
 

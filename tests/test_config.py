@@ -139,7 +139,7 @@ def test_a_config_file_of_ones_own_has_the_keys_at_its_top(tmp_path: Path) -> No
         ("fix = 'yes'", "pyproject.toml: `fix` must be true or false, not a string"),
         ("jobs = -1", "pyproject.toml: `jobs` must be a whole number of processes, 0 for one a core"),
         ("jobs = true", "pyproject.toml: `jobs` must be a whole number of processes, 0 for one a core"),
-        ("reload = 'slow'", "pyproject.toml: `reload` must be one of direct, layerwise, all, not 'slow'"),
+        ("reload = 'slow'", "pyproject.toml: `reload` must be one of direct, layerwise, sleep, all, not 'slow'"),
         ("cache-dir = 1979-05-27", "pyproject.toml: `cache-dir` must be a string, not a date or time"),
         (
             "target-version = '0.26'",

@@ -26,7 +26,8 @@ class Mutant:
     """``texts`` by module; ``cells`` are names one of which a finding has to be about, under one of ``codes``.
 
     ``known``: the cell was there before. A later statement of the hook may then be the one that binds it in the end (as
-    ``o.x = Parameter(o.x.data)`` does after ``o.x.data = new``), so the finding may stand anywhere in the hook's code.
+    ``o.x = Parameter(o.x.data)`` does after ``o.x.data = new``), so the finding may stand anywhere in the hook's code. An
+    object that the hook makes is reported where it is bound.
     """
 
     subject: Subject
@@ -134,6 +135,8 @@ def _direct(index: Index, subject: Subject, option: Option, twin: bool) -> Mutan
     operator, at = option.operator, option.at
     assert operator is not None
     template = operator.twin if twin else operator.hazard
+    if twin and option.place == "constructor":
+        return None  # the object is made anew whatever its constructor does
     if not template:
         return None
     plan = Plan(index)
@@ -152,14 +155,17 @@ def _direct(index: Index, subject: Subject, option: Option, twin: bool) -> Mutan
         _read(plan, subject, option.target, reads)
         where = f"{at.holder}@{at.name}:{position.name}"
         cells, kind, variant = frozenset({CELL, f"{CELL}_again"}), "rebuild-holder", f"tree-{operator.variant}"
-        return Mutant(subject, kind, variant, option.place, where, plan.texts(), cells | _last(at.holder), _HELD)
+        return Mutant(
+            subject, kind, variant, option.place, where, plan.texts(), cells | _attributes(at.holder), _HELD, True
+        )
     _surroundings(plan, subject, operator, option.target)
     where = f"{option.target.name}@{at.name}:{position.name}"
     return _mutant(plan, subject, operator.kind, operator.variant, option.place, where, operator)
 
 
-def _last(path: str) -> frozenset[str]:
-    return frozenset({path.rpartition(".")[2]})
+def _attributes(path: str) -> frozenset[str]:
+    """A rebuilt object is reported as the outermost one that was built anew."""
+    return frozenset(path.split(".")[1:])
 
 
 def _helper(index: Index, subject: Subject) -> dict[str, str]:

@@ -90,7 +90,8 @@ def _dropped(variant: str, hazard: str, **more: object) -> Operator:
     twin = importing + hazard[:-1] + ", prefer_copy=True)"
     codes = frozenset({"RB103", "RB104"})
     kinds = frozenset({HelperKind.PREFER_COPY})
-    return Operator("drop-prefer-copy", variant, importing + hazard, codes, twin, helpers=kinds, **more)  # type: ignore[arg-type]
+    given = {"twin": twin, **more}
+    return Operator("drop-prefer-copy", variant, importing + hazard, codes, helpers=kinds, **given)  # type: ignore[arg-type]
 
 
 _CLONED = "torch.nn.Parameter($P.data.clone(), requires_grad=False)"
@@ -154,7 +155,7 @@ OPERATORS: tuple[Operator, ...] = (
     ),
     _unguarded("refreshed", "$R.$A = $P.clone()\n$R.$A.copy_($P)", twin=_REFRESHED),
     _dropped("new", 'mutant_replace($R, "$A", $P.clone())', on="module"),
-    _dropped("computed", 'mutant_replace($R, "$A", torch.cat([$P, $P]))', on="module"),
+    _dropped("computed", 'mutant_replace($R, "$A", torch.cat([$P, $P]))', on="module", twin=""),
     _dropped("parameter", f'mutant_replace($R, "$A", {_CLONED})', on="module"),
     _dropped("own", 'mutant_replace($R, "$N", $P.data.clone())', reads="$P", on="owner"),
     _once("hasattr", 'if not hasattr($R, "$A"):\n    $R.$A = $P.clone()'),

@@ -108,7 +108,10 @@ def subject_of(index: Index, release: str, hook: Hook, weights: frozenset[str]) 
     methods = hook.receiver.methods
     creator = methods.get("create_weights")
     takes_layer = creator is not None and "layer" in _arguments(creator)
-    weight = next(_weights(own, hook, weights, methods.get("create_weights")), "")
+    holders = [name for name in _arguments(hook.function)[1:] if name in _LAYERS]
+    if index.is_module(hook.receiver):  # elsewhere an attribute may be a property that gives None
+        holders.append(hook.function.self_name)
+    weight = next(_weights(own, hook, holders, weights, methods.get("create_weights")), "")
     constructor = methods.get("__init__")
     return Subject(
         release,
@@ -156,10 +159,12 @@ def _reader(index: Index, hook: Hook, name: str) -> Cut | None:
     return None
 
 
-def _weights(own: Cut, hook: Hook, names: frozenset[str], creator: FunctionInfo | None) -> Iterator[str]:
+def _weights(
+    own: Cut, hook: Hook, holders: list[str], names: frozenset[str], creator: FunctionInfo | None
+) -> Iterator[str]:
     """Tensors that exist whenever the hook runs: read in a statement of its own body, or registered in one of ``create_weights``."""
     text = own.tree.code
-    for holder in [a for a in _arguments(hook.function) if a in (*_LAYERS, hook.function.self_name)][::-1]:
+    for holder in holders:
         for statement in own.node.body.body:
             if isinstance(statement, cst.SimpleStatementLine):
                 for node in m.findall(statement, m.Attribute(value=m.Name(holder))):

@@ -99,7 +99,7 @@ def as_tensor(m: Interpreter, value: Value) -> Tensor | None:
         return None
     else:
         home = value.home[0] if value.home else None
-        if m.lazy and value.label.startswith("argument "):
+        if m.lazy and value.home is None and value.label.startswith("argument "):
             tensor = m.given(value.label)
         else:
             tensor = m.weight(value.label, is_parameter=home is not None and home.is_module)

@@ -74,7 +74,11 @@ def compare(outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebindin
 
 def _lost(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Iterator[Rebinding]:
     """What sleeping discarded and nothing wrote again."""
-    site = nearest(outcome.first_sites or {}, cell) or (outcome.first_moved or {}).get(id(cell.tensor))
+    site = (
+        nearest(outcome.first_sites or {}, cell)
+        or (outcome.first_moved or {}).get(id(cell.tensor))
+        or m.origins.get(cell.storage.number)
+    )
     if site is not None:
         yield replace(
             _make(m, outcome, hook, cell, site, Hazard.FRESHNESS, Binding.NONE, cell.tensor), lost=True, certain=True
@@ -85,6 +89,13 @@ def _stays_elsewhere(outcome: Outcome, cell: Captured) -> bool:
     """The very parameter is registered under another name too, which still shows the captured memory."""
     if not (cell.registered and cell.tensor.is_parameter):
         return False
+    first = (outcome.first_sites or {}).get((id(cell.last.holder), cell.last.key))
+    before = first.old if first is not None and isinstance(first.old, Tensor) else None
+    if before is not None and before.storage is not cell.storage and before.is_parameter:
+        return any(  # the first run has parted them already
+            other.registered and other.storage is before.storage and other.tensor.is_parameter
+            for other in outcome.captured or []
+        )
     for other in outcome.captured or []:
         if (
             other.tensor is cell.tensor
@@ -135,8 +146,9 @@ def _is_lazy_cache(m: Interpreter, outcome: Outcome, cell: Captured, fact: Rebin
         return False
     if any(isinstance(node, ast.Eq | ast.NotEq | ast.Lt | ast.Gt | ast.LtE | ast.GtE) for node in ast.walk(guard[0])):
         return False  # it tells whether what was kept still fits, not whether there is anything
+    weights = [*m.weights, *(other.storage for other in outcome.captured or [] if other.registered)]
     return any(
-        weight.number in cell.storage.sources and names_weight(weight.weight.rpartition(".")[2]) for weight in m.weights
+        weight.number in cell.storage.sources and names_weight(weight.weight.rpartition(".")[2]) for weight in weights
     )
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from rebindlint.execution.interpreter import Interpreter, Raised
+from rebindlint.execution.interpreter import Interpreter, Raised, Site
 from rebindlint.execution.torch_table import SIZED
 from rebindlint.execution.values import (
     NOTHING,
@@ -26,12 +27,14 @@ from rebindlint.execution.values import (
 from rebindlint.index.classes import ClassInfo, FunctionInfo, InitWrite
 from rebindlint.index.hooks import is_loading_name
 from rebindlint.index.modules import Assigned, Module, descend
+from rebindlint.model import Binding
 
 if TYPE_CHECKING:
     from rebindlint.index.tree import Resolved
 
 __all__ = [
     "MODULE_METHODS",
+    "allocate_all",
     "annotated",
     "attribute",
     "before_write",
@@ -40,6 +43,7 @@ __all__ = [
     "is_enumeration",
     "is_submodule",
     "module_value",
+    "tie",
 ]
 
 MODULE_METHODS = frozenset(
@@ -202,8 +206,14 @@ def _expression(m: Interpreter, node: ast.expr, write: InitWrite, obj: Obj, labe
         return _call(m, node, module, obj, label, write)
     if isinstance(node, ast.List | ast.Tuple) and all(isinstance(item, ast.Constant) for item in node.elts):
         return ListValue([Const(item.value) for item in node.elts if isinstance(item, ast.Constant)])
+    if isinstance(node, ast.List | ast.Tuple) and node.elts and _all_allocate(m, node.elts, module):
+        return ListValue([_expression(m, item, write, obj, f"{label}[{i}]") for i, item in enumerate(node.elts)])
     if isinstance(node, ast.Dict) and not node.keys:
         return DictValue({}, label)
+    if isinstance(node, ast.Dict) and all(isinstance(k, ast.Constant) for k in node.keys):
+        items = {k.value: v for k, v in zip(node.keys, node.values, strict=True) if isinstance(k, ast.Constant)}
+        if _all_allocate(m, items.values(), module):
+            return DictValue({k: _expression(m, v, write, obj, f"{label}[{k!r}]") for k, v in items.items()}, label)
     if isinstance(node, ast.Lambda):
         return Unknown(f"<lambda {label}>")
     if isinstance(node, ast.Compare) and (decided := _decided(m, node, write, obj, label)) is not None:
@@ -336,13 +346,79 @@ def _call(m: Interpreter, node: ast.Call, module: Module, obj: Obj, label: str, 
         tensor = m.fresh(f"init {label}", dtype=_dtype_keyword(node), zeroed=last.startswith("zeros"))
         tensor.storage.born = 0
         tensor.storage.empty = last in SIZED and bool(node.args) and _is_zero(node.args[0])
+        tensor.storage.scratch = last.startswith("empty")
+        tensor.storage.on_host = _on_host(node)
         tensor.home = label
+        m.origins[tensor.storage.number] = _origin(write, node, tensor)
         return tensor
     return Unknown(label, (obj, label.rsplit(".", 1)[1]))
 
 
 def _is_zero(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) is int and node.value == 0
+
+
+def _on_host(node: ast.Call) -> bool:
+    given = {k.arg: k.value for k in node.keywords}
+    device, pinned = given.get("device"), given.get("pin_memory")
+    return (isinstance(device, ast.Constant) and device.value == "cpu") or (
+        isinstance(pinned, ast.Constant) and pinned.value is True
+    )
+
+
+def _origin(write: InitWrite, node: ast.expr, tensor: Tensor) -> Site:
+    """The assignment in a constructor that allocates, as the place to blame."""
+    info = write.function
+    inside = descend(info.node)
+    statement = next(
+        (
+            n
+            for n in inside
+            if isinstance(n, ast.Assign | ast.AnnAssign)
+            and n.value is not None
+            and (n.value is node or (isinstance(n.value, ast.Dict | ast.List | ast.Tuple) and node in descend(n.value)))
+        ),
+        node,
+    )
+    chain = ((info.module.shown, getattr(statement, "lineno", 0), info.qualified),)
+    return Site(Binding.ATTRIBUTE, info.module, statement, info.qualified, chain, 0, tensor, None)
+
+
+def tie(m: Interpreter, obj: Obj) -> None:
+    """Let modules share the parameters that the object's constructor makes them share."""
+    from rebindlint.execution.attributes import as_object, as_tensor, read
+
+    for base in m.index.mro(obj.cls) if obj.cls is not None else ():
+        for left, name, right, other in base.ties:
+            node = base.node
+            target, source = as_object(m, read(m, obj, left, node)), as_object(m, read(m, obj, right, node))
+            shared = as_tensor(m, read(m, source, other, node)) if source is not None else None
+            if target is not None and shared is not None and shared.is_parameter:
+                target.attributes[name] = shared
+                target.registered.add(name)
+                target.initial[name] = (shared.dtype, shared.shape)
+
+
+def allocate_all(m: Interpreter, obj: Obj) -> None:
+    """Look at every tensor that the constructors of an object allocate, whether the hook does or not."""
+    for base in m.index.mro(obj.cls) if obj.cls is not None else ():
+        for name, writes in base.writes.items():
+            if name not in obj.attributes and any(_constructs(w.function) and _allocates(m, w) for w in writes):
+                attribute(m, obj, name, writes[0].function.node)
+
+
+def _allocates(m: Interpreter, write: InitWrite) -> bool:
+    value, module = write.value, write.function.module
+    if isinstance(value, ast.Dict):
+        return _all_allocate(m, value.values, module)
+    return value is not None and _all_allocate(
+        m, value.elts if isinstance(value, ast.List | ast.Tuple) else [value], module
+    )
+
+
+def _all_allocate(m: Interpreter, nodes: Iterable[ast.expr], module: Module) -> bool:
+    found = [m.index.resolve_expression(module, n.func) if isinstance(n, ast.Call) else None for n in nodes]
+    return bool(found) and all(isinstance(f, str) and str(f).startswith("torch.") for f in found)
 
 
 def _dtype_keyword(node: ast.Call) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rebindlint.execution.oracle import Oracle
 from rebindlint.execution.unresolved import Calls
@@ -66,6 +66,7 @@ class Frame:
     helper: Dialect | None = None
     helper_keywords: frozenset[str] = frozenset()
     rejected: bool = False  # it was given an argument that it does not take
+    blocks: list[tuple[list[ast.stmt], int]] = field(default_factory=list)  # the blocks we are in, and how far
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,6 +103,7 @@ class Interpreter:
         self.sites: dict[tuple[int, object], Site] = {}
         self.moved: dict[int, Site] = {}  # id(tensor) -> the statement that moved its .data
         self.conditions: list[tuple[Hashable, bool, ast.AST, Module]] = []
+        self.origins: dict[int, Site] = {}  # storage number -> the statement of a constructor that allocated it
         self.copies: dict[int, Site] = {}  # storage number -> the statement that last copied into it
         self.retransformed: dict[int, Site] = {}  # storage number -> the statement that transformed it again
         self.bindings: set[int] = set()  # statements that bound something in the first run

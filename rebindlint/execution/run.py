@@ -217,7 +217,7 @@ class _Search:
         if self.hook.lazy:  # no reload runs it again
             found = [replace(fact, protocols=frozenset(self.protocols)) for fact in found]
         new = {fact.key for fact in found} - self.settled
-        if Protocol.SLEEP in self.protocols and outcome.captured and not self.hook.lazy:
+        if Protocol.SLEEP in self.protocols and (outcome.completed or outcome.refused) and not self.hook.lazy:
             found += self._again(oracle, default, Protocol.SLEEP)
         if (new or outcome.refused) and not self.hook.lazy:
             self.settled |= {key for key in new if key in self.seen}

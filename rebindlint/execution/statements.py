@@ -20,13 +20,17 @@ __all__ = ["execute"]
 def execute(m: Interpreter, body: list[ast.stmt], env: Env) -> None:
     frame = m.frames[-1]
     covered = m.covered
-    for node in body:
+    blocks, depth = frame.blocks, len(frame.blocks)
+    blocks.append((body, 0))
+    for position, node in enumerate(body):
         m.tick()
         frame.statement = node
         covered.add(id(node))
         handler = _HANDLERS.get(type(node))
         if handler is not None:
+            blocks[depth:] = [(body, position)]  # whatever an exception left behind is gone
             handler(m, node, env)
+    del blocks[depth:]
 
 
 def _expression(m: Interpreter, node: ast.Expr, env: Env) -> None:
@@ -99,22 +103,27 @@ def _if(m: Interpreter, node: ast.If, env: Env) -> None:
 def _weigh(m: Interpreter, node: ast.If, taken: bool, before: int) -> None:
     """An arm that binds nothing is of little interest, one whose bindings were seen already of less."""
     goal = _binding_statements(m, node.orelse if taken else node.body, m.frame.info)
-    leaves = isinstance((node.body if taken else node.orelse or [node])[-1], ast.Return)
+    last = (node.body if taken else node.orelse or [node])[-1]
+    leaves = isinstance(last, ast.Return | ast.Continue | ast.Break)
+    if leaves and len(m.frames) == 1:  # the other arm of the hook itself goes on to what stands behind it
+        for body, position in m.frame.blocks:
+            goal |= _binding_statements(m, body, m.frame.info, position + 1)
     for key, _ in m.oracle.asked[before:]:
         m.oracle.goals[key] = goal
         if not goal and not leaves:
             m.oracle.ranks[key] += FAR
 
 
-def _binding_statements(m: Interpreter, body: list[ast.stmt], info: FunctionInfo) -> frozenset[int]:
-    """Identities of the simple statements in an arm that bind something."""
-    if not body:
+def _binding_statements(m: Interpreter, body: list[ast.stmt], info: FunctionInfo, start: int = 0) -> frozenset[int]:
+    """Identities of the simple statements in an arm, or behind some place in a block, that bind something."""
+    if len(body) <= start:
         return frozenset()
-    known = m.index.binding_statements.get(id(body))
+    key = (id(body), start)
+    known = m.index.binding_statements.get(key)
     if known is None:
-        simple = [n for n in descend(*body) if isinstance(n, ast.stmt) and not hasattr(n, "body")]
+        simple = [n for n in descend(*body[start:]) if isinstance(n, ast.stmt) and not hasattr(n, "body")]
         found = frozenset(id(n) for n in simple if _counts(n, info.handed_through))
-        known = m.index.binding_statements[id(body)] = found
+        known = m.index.binding_statements[key] = found
     return known
 
 

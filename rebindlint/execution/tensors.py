@@ -305,6 +305,9 @@ def _in_place(m: Interpreter, tensor: Tensor, name: str, args: list[Value], keyw
     if name in ("zero_", "fill_", "normal_", "uniform_", "random_") and not m.epochs(values):
         m.write(tensor, m.terms.of(name, *[m.term(v) for v in values]), 0)
         return tensor
+    if name == "fill_":
+        m.write(tensor, m.terms.of(name, *[m.term(v) for v in values]), m.epochs(values), m.sources(values))
+        return tensor
     content = m.terms.of(name, m.term(tensor), *[m.term(v) for v in values])
     epochs = tensor.storage.epochs | m.epochs(values)
     if name.startswith(("scatter", "index", "masked", "put")):

@@ -84,6 +84,12 @@ def execute_twice(
     outcome = Outcome(m, protocol, roots, completed=False)
     oracle.recording = False
     _load(m, hook, receiver, arguments)
+    if isinstance(receiver, Obj) and receiver.is_module:
+        initial.tie(m, receiver)
+    if protocol is Protocol.SLEEP:
+        for _, root in roots:
+            if isinstance(root, Obj):
+                initial.allocate_all(m, root)
     oracle.asked.clear()
     oracle.recording = True
     try:

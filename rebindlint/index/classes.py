@@ -268,8 +268,31 @@ class ClassInfo:
         return found
 
     @cached_property
+    def ties(self) -> tuple[tuple[str, str, str, str], ...]:
+        """``self.a.x = self.b.y`` outside loading, as ``(a, x, b, y)``: two modules that share a parameter."""
+        found = []
+        for info in self.methods.values():
+            if not info.self_name or not (info.name == "__init__" or "tie" in info.name):
+                continue
+            for node in descend(info.node):
+                if isinstance(node, ast.Assign) and len(node.targets) == 1:
+                    left, right = _inner(node.targets[0], info.self_name), _inner(node.value, info.self_name)
+                    if left is not None and right is not None and left != right:
+                        found.append((*left, *right))
+        return tuple(found)
+
+    @cached_property
     def is_dataclass(self) -> bool:
         return any(name in ("dataclass", "config") for name in decorator_names(self.node))
+
+
+def _inner(node: ast.expr, self_name: str) -> tuple[str, str] | None:
+    """``a`` and ``x`` of ``self.a.x``."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute):
+        base = node.value.value
+        if isinstance(base, ast.Name) and base.id == self_name:
+            return node.value.attr, node.attr
+    return None
 
 
 def _collect(body: list[ast.stmt], info: FunctionInfo, conditional: bool, found: dict[str, list[InitWrite]]) -> None:

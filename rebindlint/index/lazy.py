@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["LazyPlace", "find_lazy", "lazy_hooks"]
 
 _GUARD = re.compile(
-    rb"(?:\bif[ \t][^\n]*?\b\w+\.(\w+)[ \t]+is[ \t]+None"
-    rb"|\bnot[ \t]+hasattr\([ \t]*\w+[ \t]*,[ \t]*[\"'](\w+)[\"']"
+    rb"(?:\bif[ \t][^\n]*?\b\w+\.(\w+)[ \t]+is[ \t]+(?:not[ \t]+)?None"
+    rb"|\bhasattr\([ \t]*\w+[ \t]*,[ \t]*[\"'](\w+)[\"']"
     rb"|\bgetattr\([ \t]*[\w.]+[ \t]*,[ \t]*[\"'](\w+)[\"'][ \t]*,[ \t]*None[ \t]*\))"
 )
 _ASSIGNED = re.compile(rb"\.(\w+)\b[ \t]*(?::[^=\n]+)?=[^=]|setattr\([^\n]*[\"'](\w+)[\"']")
@@ -69,9 +69,9 @@ def _candidates(raw: bytes) -> set[str]:
 
 
 def _is_refreshed(text: str, name: str) -> bool:
-    """Whether a function that belongs to loading binds or drops the attribute: then hooks are judged for it."""
+    """Whether a function that belongs to loading has to do with the attribute: then it is judged there."""
     functions = [(m.start(), m.group(1)) for m in re.finditer(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", text, re.M)]
-    for match in re.finditer(rf"\.{name}\b[ \t]*(?::[^=\n]+)?=[^=]|del[ \t]+\w+\.{name}\b|[\"']{name}[\"']", text):
+    for match in re.finditer(rf"\.{name}\b|[\"']{name}[\"']", text):
         inside = next((function for start, function in reversed(functions) if start < match.start()), "__init__")
         if is_loading_name(inside) and inside not in ("__init__", "__post_init__", "create_weights"):
             return True

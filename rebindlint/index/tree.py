@@ -55,7 +55,9 @@ class Index:
         self.pure: dict[object, Any] = {}  # results of calls that depend on constants alone, for every execution
         self.roots: dict[int, int] = {}  # id of a hook's syntax node -> its number
         self.helpers: dict[FunctionInfo, Dialect] = {}  # replace helpers that an execution entered
-        self.binding_statements: dict[int, frozenset[int]] = {}  # id of an arm -> ids of what binds something in it
+        self.binding_statements: dict[
+            tuple[int, int], frozenset[int]
+        ] = {}  # id of an arm, from where -> ids of what binds something in it
         self._imported: dict[str, tuple[str, ...]] = {}
         self._modules: dict[str, Module | None] = {}
         self._resolved: dict[tuple[str, str], Resolved | None] = {}
