@@ -262,6 +262,8 @@ def _read_object(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
         return member
     if obj.is_module and name in initial.MODULE_METHODS:
         return BoundMethod(obj, name)
+    if _may_be_computed(m, obj, name):
+        return _bind_computed(m, obj, name)
     if m.expects_absence and m.run and not has(m, obj, name, node):
         raise Raised
     return initial.attribute(m, obj, name, node)
@@ -487,6 +489,35 @@ def _write_object(m: Interpreter, obj: Obj, name: str, value: Value, binding: Bi
     _register(obj, name, tensor, binding)
     obj.attributes[name] = tensor if tensor is not None else value
     _note(m, obj, name, value, old, binding)
+    if "{" in name and tensor is not None and tensor.is_parameter:
+        m.computed[id(obj)] = (m.run, tensor)
+        for other in m.derived.get(id(obj), ()):
+            _bind_computed(m, obj, other)
+
+
+def _bind_computed(m: Interpreter, obj: Obj, name: str) -> Tensor:
+    """A name that nothing else in the tree binds: the statement that just bound parameters under computed names did."""
+    _, source = m.computed[id(obj)]
+    made = m.fresh(f"computed {name}", [source], dtype=f"dtype({obj.label}.{name})")
+    made.is_parameter = True
+    old = obj.attributes.get(name)
+    obj.attributes[name] = made
+    obj.absent.discard(name)
+    obj.registered.add(name)
+    m.derived.setdefault(id(obj), set()).add(name)
+    _note(m, obj, name, made, old, Binding.PARAMETER)
+    return made
+
+
+def _may_be_computed(m: Interpreter, obj: Obj, name: str) -> bool:
+    """Whether a read of an attribute that was never seen comes behind a statement that bound computed names."""
+    known = m.computed.get(id(obj))
+    if known is None or known[0] != m.run or "{" in name or name in obj.initial or name in obj.absent:
+        return False
+    written = obj.cls is not None and any(
+        name in c.writes or name in c.methods or name in c.attributes for c in m.index.mro(obj.cls)
+    )
+    return not written and names_weight(name)
 
 
 def _register(obj: Obj, name: str, tensor: Tensor | None, binding: Binding) -> None:

@@ -26,8 +26,11 @@ def bounded_class(m: Interpreter, value: Unknown, bound: ast.expr, module: Modul
     info = m.index.resolve_expression(module, bound)
     if not isinstance(info, ClassInfo):
         return value
+    m.bounds[value.label] = info
     found = _candidates(m, info, module)
     settled = m.oracle.constant_of(value.label)
+    for cls in found:
+        m.bounded[id(cls.node)] = info
     if settled is not None or not found:
         return next((ClassValue(cls) for cls in found if cls.name == settled), value)
     chosen = m.ask(f"class of {value.label}", node, len(found) + 1, default=0)

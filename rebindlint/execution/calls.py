@@ -133,6 +133,11 @@ def _call_object(m: Interpreter, callee: Obj, args: list[Value], keywords: dict[
 
 
 def _unknown(m: Interpreter, callee: Unknown, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
+    bound = m.bounds.get(callee.label)
+    if bound is not None:
+        made = Obj(f"{callee.label}()", bound, is_module=m.index.is_module(bound), exact=False, born=max(m.run, 1))
+        m.keep.append(made)
+        return made
     obj = callee.home[0] if callee.home else None
     name = callee.home[1] if callee.home else callee.label.rpartition(".")[2]
     if obj is not None and obj.is_module and name in initial.MODULE_METHODS:
@@ -198,6 +203,11 @@ def enter(m: Interpreter, function: Function, args: list[Value], keywords: dict[
     pure = _pure_key(m, function, info, args, keywords)
     if pure is not None and pure in m.index.pure:
         return copied_constant(m.index.pure[pure])
+    made = function.receiver
+    if m.frames and info.name in POST_LOAD and isinstance(made, Obj) and made.born == m.run and made.cls is not None:
+        bound = m.bounded.get(id(made.cls.node))
+        if bound is not None:
+            m.new_below.add(bound.qualified)
     if m.frames and (number := m.index.roots.get(id(info.node))) is not None:
         receiver = function.receiver
         m.entered.add((number, isinstance(receiver, Obj) and receiver.born == m.run))
@@ -295,7 +305,9 @@ def _skips(
     if len(m.frames) >= MAX_DEPTH or [f.info for f in m.frames].count(info) > 1:
         m.hit_depth = m.hit_depth or len(m.frames) >= MAX_DEPTH
         return summarise(m, info.qualified, args, keywords, node)
-    if m.frames and info.name in POST_LOAD and isinstance(receiver, Obj) and not receiver.exact and not receiver.born:
+    if m.frames and info.name in POST_LOAD and isinstance(receiver, Obj) and not receiver.exact:
+        if receiver.born and receiver.cls is not None:
+            m.new_below.add(receiver.cls.qualified)
         return NOTHING  # only a bound of the receiver's class is known; each class's own hook is a root of its own
     if isinstance(info.node, ast.Lambda):
         return None

@@ -24,7 +24,7 @@ from rebindlint.execution.values import (
     Unknown,
     Value,
 )
-from rebindlint.index.hooks import Hook
+from rebindlint.index.hooks import LAYER_NAMES, Hook
 from rebindlint.index.modules import Module
 from rebindlint.index.readers import Readers
 from rebindlint.model import Binding, Cell, Frame, Hazard, Rebinding
@@ -164,7 +164,11 @@ def _is_fresh(now: int, captured: int) -> bool:
 
 def _is_visible(cell: Captured, hook: Hook, readers: Readers) -> bool:
     """Run-time code reads every attribute on the way to the cell. Roots and slots are read with their holder."""
-    return _is_read(cell.edges, hook, readers)
+    if not _is_read(cell.edges, hook, readers):
+        return False
+    if not cell.epochs or hook.receiver is None or cell.edges[0].text not in LAYER_NAMES or len(cell.edges) != 2:
+        return True
+    return readers.is_read_of_layer(str(cell.last.key), hook.receiver)
 
 
 def _is_read(edges: tuple[Edge, ...], hook: Hook, readers: Readers) -> bool:

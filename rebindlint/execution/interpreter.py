@@ -23,7 +23,7 @@ from rebindlint.execution.values import (
     is_stable,
     label_of,
 )
-from rebindlint.index.classes import FunctionInfo
+from rebindlint.index.classes import ClassInfo, FunctionInfo
 from rebindlint.index.modules import Module
 from rebindlint.index.tree import Index
 from rebindlint.model import Binding, Dialect
@@ -116,9 +116,16 @@ class Interpreter:
         self.cached: dict[Hashable, Value] = {}
         self.named: dict[str, Value] = {}  # promoted unknowns, by label
         self.keep: list[object] = []  # what is looked up by id must stay alive
+        self.computed: dict[
+            int, tuple[int, Tensor]
+        ] = {}  # id of an object -> run and tensor of what got a computed name
+        self.derived: dict[int, set[str]] = {}  # names that such a statement may have bound
         self.sizes: dict[int, tuple[Value, ...]] = {}  # term of a shape -> the sizes that an allocator was given
         self.unresolved: Calls = {}
         self.hit_depth = False
+        self.bounds: dict[str, ClassInfo] = {}  # label of a class that is not known -> what it is below
+        self.bounded: dict[int, ClassInfo] = {}  # id of a class that stands for all below a bound -> the bound
+        self.new_below: set[str] = set()  # bounds of new objects whose hook the executed one calls
         self.lazy = False  # run-time code is executed, whose arguments are no weights
         self.lost_modules = False  # the first run deleted modules whose weights a checkpoint has
         self.entered: set[tuple[int, bool]] = (

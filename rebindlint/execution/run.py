@@ -48,9 +48,8 @@ class Executed:
     unresolved: tuple[Unresolved, ...] = ()
     sampled: int = 0
     entered: frozenset[tuple[int, bool]] = frozenset()  # numbers of hooks that were called; on an object just made
-    judged: frozenset[tuple[str, int, str]] = (
-        frozenset()
-    )  # cells that callees bound and that were compared: file, row, name
+    judged: frozenset[tuple[str, int, str]] = frozenset()  # cells that callees bound and that were compared
+    new_below: frozenset[str] = frozenset()  # classes below which it makes objects whose hooks it calls
 
 
 Watch = Callable[[Outcome, Sequence[Rebinding]], None]  # called with every execution and the facts that it came to
@@ -71,7 +70,7 @@ def execute_hooks(
         return replace(_merge([execute_hook(index, hook, PROTOCOLS) for hook in found]), hooks=0)
 
     results = for_each(len(hooks) + len(places), one, jobs=jobs, progress=progress)
-    return _merge([*_without_called(hooks, results[: len(hooks)]), *results[len(hooks) :]])
+    return _merge([*_without_called(index, hooks, results[: len(hooks)]), *results[len(hooks) :]])
 
 
 def protocols_of(config: Config) -> tuple[Protocol, ...]:
@@ -106,14 +105,14 @@ def execute_each(
         return execute_hook(index, hooks[number], protocols_of(config), watching), watching
 
     results = for_each(len(hooks), one, jobs=jobs, progress=progress)
-    kept = _without_called(hooks, [executed for executed, _ in results])
+    kept = _without_called(index, hooks, [executed for executed, _ in results])
     return [
         HookExecuted(hook, executed, executed is not before, watching)
         for hook, executed, (before, watching) in zip(hooks, kept, results, strict=True)
     ]
 
 
-def _without_called(hooks: Sequence[Hook], results: list[Executed]) -> list[Executed]:
+def _without_called(index: Index, hooks: Sequence[Hook], results: list[Executed]) -> list[Executed]:
     """Hooks that another one calls are judged there, in the state that they are called in, if nothing else calls them.
 
     That is so for a method that only its name makes a hook, for one that is given more than a layer, and for the hook of an
@@ -124,12 +123,20 @@ def _without_called(hooks: Sequence[Hook], results: list[Executed]) -> list[Exec
         for called, on_new in result.entered:
             if called != number:
                 calls.setdefault(called, set()).add(on_new)
+    new_below = {name for result in results for name in result.new_below}
+    for number, hook in enumerate(hooks):
+        if new_below and hook.receiver is not None and number not in calls and not index.is_module(hook.receiver):
+            below = {c.qualified for cls in index.subclasses(hook.receiver) for c in index.mro(cls)}
+            if new_below & below:
+                calls[number] = {True}
     kept = []
     for number, (hook, result) in enumerate(zip(hooks, results, strict=True)):
         if number in calls and (hook.by_name or hook.takes_more or calls[number] == {True}):
             others = {cell for other, seen in enumerate(results) if other != number for cell in seen.judged}
             left = tuple(
-                f for f in result.facts if (f.statement.filename, f.statement.start.row, f.cell.name) not in others
+                f
+                for f in result.facts
+                if calls[number] != {True} and (f.statement.filename, f.statement.start.row, f.cell.name) not in others
             )
             result = replace(result, facts=left, notes=())
         kept.append(result)
@@ -153,6 +160,7 @@ def execute_hook(index: Index, hook: Hook, protocols: tuple[Protocol, ...], watc
         int(search.sampled),
         frozenset(search.entered),
         frozenset(search.judged),
+        frozenset(search.new_below),
     )
 
 
@@ -174,6 +182,7 @@ class _Search:
         self.sampled = False
         self.entered: set[tuple[int, bool]] = set()
         self.judged: set[tuple[str, int, str]] = set()
+        self.new_below: set[str] = set()
 
     def explore(self) -> None:
         explorer = Explorer(MAX_LAZY if self.hook.lazy else MAX_EXECUTIONS)
@@ -209,7 +218,8 @@ class _Search:
         for name, count in outcome.interpreter.unresolved.items():
             self.unresolved[name] = self.unresolved.get(name, 0) + count
         self.entered |= outcome.interpreter.entered
-        if outcome.completed and outcome.interpreter.entered:
+        self.new_below |= outcome.interpreter.new_below
+        if (outcome.completed or outcome.refused) and outcome.interpreter.entered:
             self.judged |= _judged(outcome)
         found = self._compared(outcome)
         if outcome.refused and not self.hook.lazy:

@@ -395,7 +395,9 @@ def _put_fresh(m: Interpreter, obj: Obj) -> dict[str, Tensor]:
     for name in sorted(obj.initial.keys() - live):
         old = obj.attributes.get(name)
         if name in obj.loaded and name not in obj.registered and old is not None and not _is_gone(old):
-            raise Raised  # something that is no parameter stands under the name that one is to be registered under
+            if not m.index.restores_over_plain:
+                raise Raised  # something that is no parameter stands under the name that one is to be registered under
+            obj.attributes[name] = old = DELETED
         if isinstance(old, Tensor) and not old.is_parameter and not old.storage.weight and name not in obj.loaded:
             continue  # nothing is loaded for it, and so it is left as it is
         if name in remembered or _is_gone(old):

@@ -8,10 +8,11 @@ import textwrap
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from rebindlint.index.hooks import is_loading_name
+from rebindlint.index.hooks import LAYER_NAMES, is_loading_name
 from rebindlint.index.modules import descend
 
 if TYPE_CHECKING:
+    from rebindlint.index.classes import ClassInfo
     from rebindlint.index.tree import Index
 
 __all__ = ["Readers"]
@@ -26,6 +27,8 @@ class Readers:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._visible: dict[str, bool] = {}
+        self._of_layer: dict[int, frozenset[str] | tuple[()] | None] = {}
+        self._own: dict[str, bool] = {}
         self._syncs: dict[tuple[str, int], bool] = {}
         self._defs: dict[str, tuple[list[int], list[tuple[int, str]]]] = {}
 
@@ -46,9 +49,40 @@ class Readers:
             known = self._visible[name] = self._search(name, home)
         return known
 
-    def _search(self, name: str, home: str) -> bool:
+    def is_read_of_layer(self, name: str, cls: ClassInfo) -> bool:
+        """Whether run-time code may read what a hook of ``cls`` left on its layer.
+
+        Where the class's own run-time code spells out what it reads of the layer, and hands the layer to nobody, only that
+        counts, and what reads the attribute of anything that is not called a layer.
+        """
+        known = self._of_layer.get(id(cls.node), ())
+        if known == ():
+            known = self._of_layer[id(cls.node)] = self._reads_of_layer(cls)
+        if known is None or name in known:
+            return True
+        own = self._own.get(name)
+        if own is None:
+            own = self._own[name] = self._search(name, "", owner=r"(?<!\blayer)")
+        return own
+
+    def _reads_of_layer(self, cls: ClassInfo) -> frozenset[str] | None:
+        """Names that methods of the class read of their layer at run time; None when it gets out of their hands."""
+        names: set[str] = set()
+        found = False
+        for base in self._index.mro(cls):
+            for method in base.methods.values():
+                layer = next((name for name in method.positional if name in LAYER_NAMES), "")
+                if layer and not is_loading_name(method.name) and not method.is_abstract:
+                    found = True
+                    reads = _reads(method.node, layer)
+                    if reads is None:
+                        return None
+                    names |= reads
+        return frozenset(names) if found else None
+
+    def _search(self, name: str, home: str, owner: str = "") -> bool:
         encoded = name.encode()
-        pattern = re.compile(rf"\.{re.escape(name)}\b(?![ \t]*(?::[^=\n]*)?=[^=])|[\"']{re.escape(name)}[\"']")
+        pattern = re.compile(rf"{owner}\.{re.escape(name)}\b(?![ \t]*(?::[^=\n]*)?=[^=])|[\"']{re.escape(name)}[\"']")
         files = self._index.bytes
         for shown in [home, *(f for f in files if f != home)]:
             raw = files.get(shown)
@@ -86,6 +120,30 @@ class Readers:
                 return names[position][1], starts[position]
             position -= 1
         return "__init__", 0
+
+
+def _reads(function: ast.AST, layer: str) -> set[str] | None:
+    """``layer.name`` and ``getattr(layer, "name", …)`` in a function; None when it does anything else with its layer."""
+    names: set[str] = set()
+    seen = 0
+    nodes = descend(function)
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == layer:
+            names.add(node.attr)
+            seen += 1
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("getattr", "hasattr")
+            and len(node.args) > 1
+            and isinstance(node.args[0], ast.Name)
+            and node.args[0].id == layer
+            and isinstance(node.args[1], ast.Constant)
+        ):
+            names.add(str(node.args[1].value))
+            seen += 1
+    uses = sum(isinstance(node, ast.Name) and node.id == layer for node in nodes)
+    return names if uses == seen else None
 
 
 def _waits(function: str) -> bool:

@@ -300,6 +300,16 @@ class Index:
                     names |= {text for text in strings if isinstance(text, str)}
         return frozenset(names)
 
+    @cached_property
+    def restores_over_plain(self) -> bool:
+        """Whether the tree's own layerwise reload first deletes whatever stands under the name of a parameter that it restores."""
+        for name in self.sources:
+            module = self.module(name) if name.endswith("model_loader.reload.meta") else None
+            entry = module.names.get("restore_layer_on_meta") if module is not None else None
+            if isinstance(entry, Defined):
+                return any(isinstance(n, ast.Name) and n.id == "hasattr" for n in descend(entry.node))
+        return False
+
     # ---- what fixes ask
 
     def dialect_for(self, module: str) -> Dialect:
