@@ -279,6 +279,10 @@ def _judged(outcome: Outcome) -> set[tuple[str, int, str]]:
         site = nearest(outcome.first_sites or {}, cell)
         if site is not None and len(site.chain) > 1:
             found.add((site.module.shown, getattr(site.statement, "lineno", 0), str(cell.last.key)))
+    for edges, _ in outcome.numbers:
+        site = (outcome.first_sites or {}).get((id(edges[-1].holder), edges[-1].key))
+        if site is not None and len(site.chain) > 1:
+            found.add((site.module.shown, getattr(site.statement, "lineno", 0), str(edges[-1].key)))
     return found
 
 
