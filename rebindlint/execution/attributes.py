@@ -242,6 +242,8 @@ def _turned_tensor(m: Interpreter, obj: Obj, name: str) -> Tensor | None:
 
 def _read_object(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
     found = obj.attributes.get(name)
+    if found is DELETED and m.computed.get(id(obj), (0, None))[0] == m.run and names_weight(name):
+        return _bind_computed(m, obj, name)
     if found is DELETED:
         if (m.run == 1 and not m.expects_absence) or (id(obj), name) in m.revived:
             # the first run did not fail there, so something bound it again where we could not look
