@@ -463,6 +463,9 @@ def module_method(
         tensor = attributes.as_tensor(m, value)
         if tensor is not None and name == "register_buffer" and tensor.is_parameter:
             tensor = tensor.alias()
+        persistent = keywords.get("persistent", args[2] if len(args) > 2 else None)
+        if name == "register_buffer" and isinstance(persistent, Const) and persistent.value is False:
+            obj.unsaved.add(key)
         attributes.write(m, obj, key, tensor or value, Binding.PARAMETER if tensor is not None else Binding.ATTRIBUTE)
         return NOTHING
     if name in ("register_module", "add_module") and len(args) > 1:

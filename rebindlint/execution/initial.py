@@ -252,16 +252,8 @@ def _handed_up(m: Interpreter, function: FunctionInfo, name: str, obj: Obj) -> I
     if obj.cls is None or not obj.exact or function.name != "__init__" or function.owner in (None, obj.cls):
         return None
     own = obj.cls.methods.get("__init__")
-    for node in descend(own.node) if own is not None else ():
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr == "__init__"
-            and isinstance(node.func.value, ast.Call)
-            and isinstance(node.func.value.func, ast.Name)
-            and node.func.value.func.id == "super"
-            and own is not None
-        ):
+    if own is not None:
+        for node in own.super_calls:
             by_name = {k.arg: k.value for k in node.keywords}
             by_place = dict(zip(function.positional[1:], node.args, strict=False))
             given = by_name.get(name, by_place.get(name))
@@ -295,8 +287,8 @@ def _decided(m: Interpreter, test: ast.expr, write: InitWrite, obj: Obj, label: 
 
 def _local(function: FunctionInfo, name: str) -> ast.expr | None:
     found = None
-    for node in descend(function.node):
-        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
+    for node in function.assignments:
+        if any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
             if found is not None:
                 return None
             found = node.value

@@ -89,7 +89,7 @@ class Oracle:
 
 
 MAX_UNCOVERING = 2  # paths that are searched for alternatives which let a hidden binding stand
-MAX_EXTRA = 8  # alternatives tried for that, in one hook
+MAX_EXTRA = 4  # alternatives tried for that, in one hook
 
 
 class Explorer:

@@ -8,7 +8,15 @@ from typing import Any
 
 from rebindlint.execution import attributes, conditions, tensors
 from rebindlint.execution.expressions import binary, bind, evaluate, items_of, key_of
-from rebindlint.execution.interpreter import BreakLoop, ContinueLoop, Interpreter, Raised, Returned
+from rebindlint.execution.interpreter import (
+    MAX_STEPS,
+    BreakLoop,
+    ContinueLoop,
+    Interpreter,
+    OutOfBudget,
+    Raised,
+    Returned,
+)
 from rebindlint.execution.oracle import FAR
 from rebindlint.execution.values import DELETED, NOTHING, Const, DictValue, Env, Function, ListValue, Unknown, Value
 from rebindlint.index.classes import FunctionInfo, binds
@@ -21,14 +29,17 @@ def execute(m: Interpreter, body: list[ast.stmt], env: Env) -> None:
     frame = m.frames[-1]
     covered = m.covered
     blocks, depth = frame.blocks, len(frame.blocks)
-    blocks.append((body, 0))
+    in_hook = len(m.frames) == 1
     for position, node in enumerate(body):
-        m.tick()
+        m.steps += 1
+        if m.steps > MAX_STEPS:
+            raise OutOfBudget
         frame.statement = node
         covered.add(id(node))
         handler = _HANDLERS.get(type(node))
         if handler is not None:
-            blocks[depth:] = [(body, position)]  # whatever an exception left behind is gone
+            if in_hook:
+                blocks[depth:] = [(body, position)]  # whatever an exception left behind is gone
             handler(m, node, env)
     del blocks[depth:]
 

@@ -259,7 +259,8 @@ class _Restore:
             for name, kept in tensors.items():
                 now = obj.attributes.get(name)
                 if isinstance(now, Tensor) and now is not kept:
-                    if now.storage is not kept.storage:
+                    unsaved = name in obj.unsaved and m.index.leaves_unsaved
+                    if now.storage is not kept.storage and not unsaved:
                         m.write(kept, m.term(now), now.storage.epochs)
                     m.sites.pop((id(obj), name), None)
             for name in list(obj.registered):
@@ -288,6 +289,8 @@ def _reload(
         _discard(m, captured)
     live = protocol is Protocol.DIRECT or hook.from_loading or _hooks_itself(hook, roots)
     restore = _Restore([])
+    if protocol is Protocol.DIRECT:
+        _prepare(m, hook, roots)
     for storage in m.weights:
         if storage.number in m.outside:
             _refresh(m, storage)
@@ -297,6 +300,25 @@ def _reload(
         else:
             restore.remembered.append((obj, _put_fresh(m, obj)))
     return restore
+
+
+def _prepare(m: Interpreter, hook: Hook, roots: list[tuple[str, Value]]) -> None:
+    """What the hook's own class undoes before weights are loaded again, where the engine asks it to."""
+    method = m.index.method(hook.receiver, "restore_weights_before_loading") if hook.receiver is not None else None
+    receiver = next((value for name, value in roots if name == "self"), None)
+    layers = [value for name, value in roots if name != "self" and isinstance(value, Obj) and value.is_module]
+    if method is None or receiver is None:
+        return
+    default, m.oracle.default = m.oracle.default, 1  # what it asks for is there, as far as nothing else says
+    try:
+        calls.enter(m, Function(method, None, receiver), [*layers[:1]], {}, method.node)
+    except (Raised, OutOfBudget, RecursionError):
+        return
+    finally:
+        m.oracle.default = default
+        m.frames.clear()
+        m.inside_helper = 0
+        m.sites, m.moved, m.copies, m.conditions, m.steps = {}, {}, {}, [], 0
 
 
 def _refuses_weights(m: Interpreter, obj: Obj) -> bool:

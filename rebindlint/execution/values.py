@@ -209,6 +209,7 @@ class Obj(Value):
         "label",
         "loaded",
         "registered",
+        "unsaved",
     )
 
     def __init__(
@@ -221,6 +222,7 @@ class Obj(Value):
         self.born = born
         self.attributes: dict[str, Value] = {}
         self.registered: set[str] = set()
+        self.unsaved: set[str] = set()  # buffers registered as not persistent
         self.loaded: set[str] = set()  # registered as parameters before the hook ran for the first time
         self.home: tuple[Obj, str] | None = None  # where it stands, when it only looks like an object so far
         self.initial: dict[str, tuple[str, int]] = {}  # bound before the hook ran for the first time: dtype and shape

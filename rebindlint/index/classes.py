@@ -103,6 +103,25 @@ class FunctionInfo:
         return tuple(a.arg for a in [*self.node.args.posonlyargs, *self.node.args.args])
 
     @cached_property
+    def assignments(self) -> tuple[ast.Assign, ...]:
+        """Every plain assignment in it."""
+        return tuple(node for node in descend(self.node) if isinstance(node, ast.Assign))
+
+    @cached_property
+    def super_calls(self) -> tuple[ast.Call, ...]:
+        """``super().__init__(…)``."""
+        return tuple(
+            node
+            for node in descend(self.node)
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "__init__"
+            and isinstance(node.func.value, ast.Call)
+            and isinstance(node.func.value.func, ast.Name)
+            and node.func.value.func.id == "super"
+        )
+
+    @cached_property
     def class_parameters(self) -> dict[str, ast.expr]:
         """Parameters annotated ``type[X]``, with ``X``."""
         every = [*self.node.args.posonlyargs, *self.node.args.args, *self.node.args.kwonlyargs]

@@ -310,6 +310,15 @@ class Index:
                 return any(isinstance(n, ast.Name) and n.id == "hasattr" for n in descend(entry.node))
         return False
 
+    @cached_property
+    def leaves_unsaved(self) -> bool:
+        """Whether the tree's own layerwise reload puts buffers that are not persistent back without refreshing them."""
+        return any(
+            b"non_persistent" in self.bytes.get(source.shown, b"")
+            for name, source in self.sources.items()
+            if name.endswith("model_loader.reload.layerwise")
+        )
+
     # ---- what fixes ask
 
     def dialect_for(self, module: str) -> Dialect:
