@@ -101,7 +101,7 @@ def _post_load(index: Index, info: FunctionInfo) -> Hook:
     if not whole or info.owner is None or not index.is_module(info.owner):
         return Hook(info, info.owner)
     raw = index.bytes.get(info.module.shown, b"")
-    by_loader = any(b".process_weights_after_loading(" in body for body in _loader_bodies(raw))
+    by_loader = any(f".{info.name}(".encode() in body for body in _loader_bodies(raw))
     return Hook(info, info.owner, from_loading=by_loader, after_model=not by_loader)
 
 
