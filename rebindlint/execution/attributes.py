@@ -502,12 +502,10 @@ def _bind_computed(m: Interpreter, obj: Obj, name: str) -> Tensor:
     _, source = m.computed[id(obj)]
     made = m.fresh(f"computed {name}", [source], dtype=f"dtype({obj.label}.{name})")
     made.is_parameter = True
-    old = obj.attributes.get(name)
-    obj.attributes[name] = made
+    obj.attributes[name] = made  # the finding, if any, is that of the statement, and under its own name
     obj.absent.discard(name)
     obj.registered.add(name)
     m.derived.setdefault(id(obj), set()).add(name)
-    _note(m, obj, name, made, old, Binding.PARAMETER)
     return made
 
 

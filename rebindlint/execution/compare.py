@@ -69,7 +69,8 @@ def compare(outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebindin
         if fact is not None and fact.hazard is Hazard.ADDRESS and _stays_elsewhere(outcome, cell):
             fact = replace(fact, shared=True)
         if fact is not None and (not hook.lazy or _is_lazy_cache(m, outcome, cell, fact)):
-            yield replace(fact, lazy=hook.lazy)
+            # what is only cast may have the dtype already, and be the weight itself
+            yield replace(fact, lazy=hook.lazy, certain=fact.certain and not (hook.lazy and cell.storage.cast))
 
 
 def _lost(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Iterator[Rebinding]:

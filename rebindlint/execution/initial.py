@@ -18,8 +18,10 @@ from rebindlint.execution.values import (
     ClassValue,
     Const,
     DictValue,
+    External,
     ListValue,
     Obj,
+    Partial,
     Tensor,
     Unknown,
     Value,
@@ -593,6 +595,12 @@ def _literal(m: Interpreter, node: ast.expr, module: Module, label: str) -> Valu
         found = m.index.resolve_expression(module, node.func)
         if isinstance(found, ClassInfo) and not is_enumeration(m, found) and not m.index.is_parameter_class(found):
             return Obj(label, found, is_module=m.index.is_module(found))
+        default = next((k.value for k in node.keywords if k.arg == "default"), None)
+        if isinstance(found, str) and str(found).endswith("ContextVar") and isinstance(default, ast.Constant):
+            # no reload runs inside the context that sets it
+            variable = Obj(label)
+            variable.attributes["get"] = Partial(External("typing.cast"), [NOTHING, Const(default.value)], {})
+            return variable
         if (
             isinstance(node.func, ast.Name)
             and node.func.id in ("dict", "WeakKeyDictionary", "OrderedDict", "defaultdict")

@@ -32,7 +32,7 @@ __all__ = [
 
 PROTOCOLS = (Protocol.DIRECT, Protocol.LAYERWISE)
 MAX_EXECUTIONS = 48
-MAX_LAZY = 6  # paths through run-time code that builds something when it is first needed
+MAX_LAZY = 36  # paths through run-time code that builds something when it is first needed
 MAX_AIMLESS = 10  # paths that lead nowhere new, whatever they bind
 MAX_FRUITLESS = 5  # paths in a row that lead nowhere new and bind nothing which an earlier one had not bound
 

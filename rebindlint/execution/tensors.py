@@ -153,7 +153,9 @@ def cast(m: Interpreter, tensor: Tensor, dtype: str, node: ast.AST) -> Tensor:
     """``tensor.to(dtype)``: itself when the dtype is the same already."""
     if not dtype or same_dtype(m, tensor.dtype, dtype, node):
         return tensor
-    return _copy(m, tensor, dtype)
+    made = _copy(m, tensor, dtype)
+    made.storage.cast = tensor.storage.born == 0
+    return made
 
 
 # ---- methods

@@ -142,6 +142,7 @@ def _signature(m: Interpreter) -> Hashable:
                 value.path == 0,
                 value.storage.on_host,
                 value.storage.empty,
+                value.storage.cast,
             )
         return type(value).__name__ if not isinstance(value, Const) else repr(value.value)
 

@@ -69,6 +69,7 @@ class Storage:
 
     __slots__ = (
         "born",
+        "cast",
         "changed",
         "content",
         "empty",
@@ -99,6 +100,7 @@ class Storage:
         self.born = born  # in which run it was allocated: 0 before the hook
         self.weight = weight  # name of the weight that loading writes here, if any
         self.zeroed = zeroed
+        self.cast = False  # a copy only because of another dtype, of what was there before the hook
         self.scratch = False  # nobody relies on what it holds
         self.empty = False  # known to have no elements, and so no address
         self.on_host = False  # known not to be on the device: no graph can hold it

@@ -53,7 +53,7 @@ class Readers:
         """Whether run-time code may read what a hook of ``cls`` left on its layer.
 
         Where the class's own run-time code spells out what it reads of the layer, and hands the layer to nobody, only that
-        counts, and what reads the attribute of anything that is not called a layer.
+        counts, and what reads it of a part of itself, or in a layer that applies its method.
         """
         known = self._of_layer.get(id(cls.node), ())
         if known == ():
@@ -62,7 +62,9 @@ class Readers:
             return True
         own = self._own.get(name)
         if own is None:
-            own = self._own[name] = self._search(name, "", owner=r"(?<!\blayer)")
+            own = self._own[name] = self._search(name, "", owner=r"\.\w+") or self._search(
+                name, "", owner=r"\bself", only=b"quant_method.apply"
+            )
         return own
 
     def _reads_of_layer(self, cls: ClassInfo) -> frozenset[str] | None:
@@ -80,13 +82,16 @@ class Readers:
                     names |= reads
         return frozenset(names) if found else None
 
-    def _search(self, name: str, home: str, owner: str = "") -> bool:
+    def _search(self, name: str, home: str, owner: str = "", only: bytes = b"") -> bool:
         encoded = name.encode()
-        pattern = re.compile(rf"{owner}\.{re.escape(name)}\b(?![ \t]*(?::[^=\n]*)?=[^=])|[\"']{re.escape(name)}[\"']")
+        named = r"getattr\((?!layer\b)[\w.]+,[ \t]*" if owner else ""
+        pattern = re.compile(
+            rf"{owner}\.{re.escape(name)}\b(?![ \t]*(?::[^=\n]*)?=[^=])|{named}[\"']{re.escape(name)}[\"']"
+        )
         files = self._index.bytes
         for shown in [home, *(f for f in files if f != home)]:
             raw = files.get(shown)
-            if raw is None or encoded not in raw:
+            if raw is None or encoded not in raw or only not in raw:
                 continue
             text = raw.decode("utf-8", "replace")
             for match in pattern.finditer(text):
