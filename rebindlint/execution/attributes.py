@@ -308,6 +308,8 @@ def _class_attribute(m: Interpreter, cls: ClassInfo, name: str, node: ast.AST) -
 
 
 def _read_unknown(m: Interpreter, value: Unknown, name: str, node: ast.AST) -> Value:
+    if name == "is_meta" and m.run == 2:
+        return Const(False)  # what was loaded once is not on the meta device any more
     if value.tensor is None and isinstance(m.named.get(value.label), Obj):
         obj = as_object(m, value)
         if obj is not None:

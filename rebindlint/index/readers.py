@@ -91,7 +91,7 @@ class Readers:
         files = self._index.bytes
         for shown in [home, *(f for f in files if f != home)]:
             raw = files.get(shown)
-            if raw is None or encoded not in raw or only not in raw:
+            if raw is None or encoded not in raw or only not in raw or _is_warmup(shown):
                 continue
             text = raw.decode("utf-8", "replace")
             for match in pattern.finditer(text):
@@ -125,6 +125,11 @@ class Readers:
                 return names[position][1], starts[position]
             position -= 1
         return "__init__", 0
+
+
+def _is_warmup(shown: str) -> bool:
+    """Code that runs before anything is captured."""
+    return "/warmup/" in shown
 
 
 def _reads(function: ast.AST, layer: str) -> set[str] | None:
