@@ -102,6 +102,10 @@ def call(m: Interpreter, name: str, args: list[Value], keywords: dict[str, Value
         return Const(_is_instance(m, args[0], args[1], node))
     if name == "issubclass" and len(args) == 2 and isinstance(args[0], ClassValue) and isinstance(args[1], ClassValue):
         return Const(m.index.is_subclass(args[0].info, args[1].info))
+    if name in ("any", "all") and len(args) == 1 and isinstance(args[0], ListValue) and args[0].closed:
+        flags = [item.value for item in args[0].items if isinstance(item, Const)]
+        if len(flags) == len(args[0].items):
+            return Const(any(flags) if name == "any" else all(flags))
     if name in ("list", "tuple", "set", "sorted", "reversed", "iter", "frozenset"):
         return _sequence(m, name, args, node)
     if name == "dict":
