@@ -18,6 +18,7 @@ from benchmarks.mutation.reach import reached
 from benchmarks.mutation.rewrites import rewritten
 from benchmarks.mutation.subjects import candidates, findings, index_of, name_of, subject_of, weight_names
 from benchmarks.released import folder_of, package_of
+from rebindlint.execution.run import PROTOCOLS, execute_hook
 from rebindlint.index import Hook, Index
 from rebindlint.model import RebindlintError
 
@@ -147,4 +148,11 @@ def _is_clean(number: int) -> bool:
         warnings.simplefilter("ignore")
         if subject_of(index, release, hooks[number], weights) is None:
             return False
-        return not findings(index, hooks[number])
+        return not findings(index, hooks[number]) and _reloads(index, hooks[number])
+
+
+def _reloads(index: Index, hook: Hook) -> bool:
+    """Whether weights can be loaded again after the hook: where the loader refuses, nothing in the hook is a hazard."""
+    refused: list[bool] = []
+    execute_hook(index, hook, PROTOCOLS, lambda outcome, _: refused.append(outcome.unloadable))
+    return not any(refused)

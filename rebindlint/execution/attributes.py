@@ -281,6 +281,8 @@ def _class_member(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value |
         if name in cls.attributes:
             if initial.is_written(m, obj.cls, name):
                 return None
+            if cls.is_dataclass and name in cls.annotations and not obj.born:
+                return None  # the default of a field, which the object need not have
             return _class_attribute(m, cls, name, node)
     return None
 

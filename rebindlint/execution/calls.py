@@ -49,6 +49,7 @@ _TRANSPARENT = frozenset(
         "update_tensor_inplace",
     }
 )
+_SUPPORT = ("is_supported", "supports_", "_supports")
 _NO_EFFECT = (
     "is_",
     "has_",
@@ -311,6 +312,11 @@ def _skips(
         return NOTHING  # only a bound of the receiver's class is known; each class's own hook is a root of its own
     if isinstance(info.node, ast.Lambda):
         return None
+    if m.frames and info.name.startswith(_SUPPORT) and not info.binds:  # configuration decides
+        inner = ",".join(label_of(a) for a in args)
+        return (
+            Unknown(f"{info.qualified}({inner})") if is_stable(inner) else Unknown(f"{info.qualified}@{m.place(node)}")
+        )
     if info.is_abstract:
         return _by_annotation(
             m, info, Unknown(f"{info.qualified}({','.join(label_of(a) for a in args[1:])})"), args, keywords

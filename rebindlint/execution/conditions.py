@@ -63,7 +63,9 @@ def assume(m: Interpreter, test: ast.expr, env: Env, wanted: bool) -> bool:
     if isinstance(test, ast.BoolOp):
         if isinstance(test.op, ast.And) == wanted:
             return wanted if all(assume(m, value, env, wanted) == wanted for value in test.values) else not wanted
-        return any(assume(m, value, env, wanted) == wanted for value in test.values) == wanted
+        # ``x is None or isinstance(x, T)`` says what ``x`` is when it is there, which is what matters
+        values = sorted(test.values, key=_tests_none) if wanted else test.values
+        return any(assume(m, value, env, wanted) == wanted for value in values) == wanted
     negative = (
         isinstance(test, ast.Compare)
         and len(test.ops) == 1
@@ -81,6 +83,10 @@ def assume(m: Interpreter, test: ast.expr, env: Env, wanted: bool) -> bool:
         m.oracle.default = default
     m.oracle.fixed.update(key for key, _ in m.oracle.asked[before:])
     return answer
+
+
+def _tests_none(test: ast.expr) -> bool:
+    return isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is) and _is_none_node(test.comparators[0])
 
 
 def _is_none_node(node: ast.expr) -> bool:

@@ -44,6 +44,10 @@ __all__ = ["Outcome", "execute_twice"]
 _FLAG = "_already_called_process_weights_after_loading"
 
 
+class _Unloadable(Raised):
+    """The weights cannot be loaded again after the first run."""
+
+
 @dataclass(slots=True, eq=False)
 class Outcome:
     """What one execution under one protocol came to. ``completed``: both runs ended; else why not."""
@@ -53,6 +57,7 @@ class Outcome:
     roots: list[tuple[str, Value]]
     completed: bool
     refused: bool = False  # the second run raised: reloading fails closed
+    unloadable: bool = False  # not the hook but the loader refuses, whatever the hook does
     over_budget: bool = False
     captured: list[Captured] | None = None
     numbers: list[tuple[tuple[Edge, ...], Scalar]] = field(default_factory=list)  # read from weights, at capture
@@ -116,8 +121,8 @@ def execute_twice(
             m.run = 2  # it is not called again
         else:
             _run(m, 2, hook, receiver, arguments)
-    except Raised:
-        outcome.refused = True
+    except Raised as error:
+        outcome.refused, outcome.unloadable = True, isinstance(error, _Unloadable)
         return outcome
     except (OutOfBudget, RecursionError):
         outcome.over_budget = True
@@ -282,10 +287,10 @@ def _reload(
     restored: bool,
 ) -> _Restore:
     if m.lost_modules:
-        raise Raised  # the loader finds no module for the checkpoint's weights
+        raise _Unloadable  # the loader finds no module for the checkpoint's weights
     modules = _modules(captured, roots)
     if any(_refuses_weights(m, obj) for obj in modules):
-        raise Raised
+        raise _Unloadable
     if protocol is Protocol.SLEEP:
         _discard(m, captured)
     live = protocol is Protocol.DIRECT or hook.from_loading or _hooks_itself(hook, roots)
