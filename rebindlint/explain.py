@@ -172,9 +172,13 @@ def _accounts(diagnostic: Diagnostic, index: Index, request: Request, own: Proto
 
 def _hooks(diagnostic: Diagnostic, index: Index, request: Request) -> list[Hook]:
     """The hooks that the finding may be of: those of its name, in the file where its chain begins."""
-    from rebindlint.index import find_hooks
+    from rebindlint.index import find_hooks, find_lazy, lazy_hooks
 
     named = [hook for hook in find_hooks(index, request.config.hooks) if hook.name == diagnostic.hook]
+    module = diagnostic.fact.module if diagnostic.fact is not None and diagnostic.fact.lazy else ""
+    for place in find_lazy(index) if module else ():
+        if place[0] == module:
+            named += [hook for hook in lazy_hooks(index, place) if hook.name == diagnostic.hook]
     if not diagnostic.trace:
         return named
     first = diagnostic.trace[0].filename

@@ -164,6 +164,27 @@ def test_a_protocol_that_saves_the_cell_is_told_apart(project: Path) -> None:
     assert asked["Verdict"][0] == "error: it holds under direct reload, which was asked for"
 
 
+def test_what_run_time_code_keeps_is_told_from_its_guard(project: Path) -> None:
+    (project / "lazy.py").write_text(
+        "import torch\n"
+        "from torch import nn\n\n\n"
+        "class Layer(nn.Module):\n"
+        "    def __init__(self) -> None:\n"
+        "        super().__init__()\n"
+        "        self.weight = nn.Parameter(torch.zeros(3, 3))\n"
+        "        self.packed: torch.Tensor | None = None\n\n"
+        "    def forward(self, x: torch.Tensor) -> torch.Tensor:\n"
+        "        if self.packed is None:\n"
+        "            self.packed = torch.cat([self.weight, self.weight])\n"
+        "        return x @ self.packed\n",
+        encoding="utf-8",
+    )
+    result = run("explain", "RB205", "lazy.py:12")
+    assert result.exit_code == 0, result.stderr
+    assert "`self.packed is None` is true in the first run and false in the second" in result.stdout
+    assert "the captured memory; it holds values of the first load" in result.stdout
+
+
 def test_a_statement_that_is_wrong_by_itself_has_no_cell_to_compare(project: Path) -> None:
     (project / "overlap.py").write_text(
         METHOD.replace(
