@@ -20,7 +20,7 @@ from rebindlint.execution.interpreter import (
 from rebindlint.execution.oracle import FAR
 from rebindlint.execution.values import DELETED, NOTHING, Const, DictValue, Env, Function, ListValue, Unknown, Value
 from rebindlint.index.classes import FunctionInfo, binds
-from rebindlint.index.modules import descend, imported_names
+from rebindlint.index.modules import descend, imported_names, is_type_checking
 
 __all__ = ["execute"]
 
@@ -90,7 +90,7 @@ def _augmented(m: Interpreter, node: ast.AugAssign, env: Env) -> None:
 
 
 def _if(m: Interpreter, node: ast.If, env: Env) -> None:
-    if _is_type_checking(node.test):
+    if is_type_checking(node.test):
         execute(m, node.orelse, env)
         return
     wanted = False if _raises(node.body) else True if _raises(node.orelse) else None
@@ -157,12 +157,6 @@ def _falls_through_to_raise(orelse: list[ast.stmt]) -> bool:
         if _raises(orelse):
             return True
     return False
-
-
-def _is_type_checking(test: ast.expr) -> bool:
-    return (isinstance(test, ast.Name) and test.id == "TYPE_CHECKING") or (
-        isinstance(test, ast.Attribute) and test.attr == "TYPE_CHECKING"
-    )
 
 
 def _for(m: Interpreter, node: ast.For | ast.AsyncFor, env: Env) -> None:

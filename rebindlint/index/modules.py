@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Assigned", "Defined", "Imported", "Module", "Name", "descend"]
+__all__ = ["Assigned", "Defined", "Imported", "Module", "Name", "descend", "is_type_checking"]
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -98,7 +98,7 @@ def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     for node in body:
         yield node
         if isinstance(node, ast.If):
-            if _is_type_checking(node.test):
+            if is_type_checking(node.test):
                 yield from (_declared_only(inner) for inner in _top_level(node.body))
                 continue
             yield from _top_level(node.body)
@@ -112,7 +112,8 @@ def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _top_level(node.body)
 
 
-def _is_type_checking(test: ast.expr) -> bool:
+def is_type_checking(test: ast.expr) -> bool:
+    """``if TYPE_CHECKING:``, which no run takes."""
     return (isinstance(test, ast.Name) and test.id == "TYPE_CHECKING") or (
         isinstance(test, ast.Attribute) and test.attr == "TYPE_CHECKING"
     )

@@ -29,6 +29,6 @@ class M:
         else:
             w = ext(layer.w)
             del layer.w
-            layer.w = Parameter(w.data)
+            layer.w = Parameter(w.data)  # missed warning RB103
     def apply(self, layer, x):
         return x @ layer.w * layer.alpha

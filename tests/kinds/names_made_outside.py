@@ -11,7 +11,7 @@ class Method:
 
     def process_weights_after_loading(self, layer):
         for name, tensor in third_party.convert(layer.weight).items():
-            setattr(layer, name, Parameter(tensor))
+            setattr(layer, name, Parameter(tensor))  # missed warning RB103
         scale = getattr(layer, "global_scale", None)
         if scale is not None:
             layer.scale.data.copy_(scale)

@@ -4,19 +4,19 @@ from torch.nn import Parameter
 
 
 class Config:
-    def __init__(self, w):
-        self.w = w
+    def __init__(self, tensor):
+        self.tensor = tensor
 
 
 class Method:
     def create_weights(self, layer):
-        layer.register_parameter("w", Parameter(torch.empty(4)))
+        layer.register_parameter("raw_weight", Parameter(torch.empty(4)))
 
     def process_weights_after_loading(self, layer):
-        packed = layer.w.float() * 2
-        del layer.w
-        layer.w = packed  # warning RB101
+        packed = layer.raw_weight.float() * 2
+        del layer.raw_weight
+        layer.raw_weight = packed
         self.config = Config(packed)
 
     def apply(self, layer, x):
-        return x * self.config.w
+        return x * self.config.tensor
