@@ -102,9 +102,9 @@ def call(m: Interpreter, name: str, args: list[Value], keywords: dict[str, Value
         return Const(_is_instance(m, args[0], args[1], node))
     if name == "issubclass" and len(args) == 2 and isinstance(args[0], ClassValue) and isinstance(args[1], ClassValue):
         return Const(m.index.is_subclass(args[0].info, args[1].info))
-    if name in ("any", "all") and len(args) == 1 and isinstance(args[0], ListValue) and args[0].closed:
+    if name in ("any", "all") and len(args) == 1 and isinstance(args[0], ListValue):
         flags = [item.value for item in args[0].items if isinstance(item, Const)]
-        if len(flags) == len(args[0].items):
+        if len(flags) == len(args[0].items) and (flags or args[0].closed):  # one item stands for those not known
             return Const(any(flags) if name == "any" else all(flags))
     if name in ("list", "tuple", "set", "sorted", "reversed", "iter", "frozenset"):
         return _sequence(m, name, args, node)
@@ -477,10 +477,14 @@ def module_method(
         return NOTHING
     if name in ("named_parameters", "named_buffers", "parameters", "buffers"):
         pairs = [(k, v) for k, v in obj.attributes.items() if isinstance(v, Tensor) and k in obj.registered]
-        items: list[Value] = (
+        if not pairs:  # one that nothing is known of stands for all
+            any_of_them: Value = Unknown(f"{obj.label}.{name}()[*]")
+            return ListValue(
+                [ListValue([Unknown("name"), any_of_them])] if name.startswith("named") else [any_of_them], False
+            )
+        return ListValue(
             [ListValue([Const(k), v]) for k, v in pairs] if name.startswith("named") else [v for _, v in pairs]
         )
-        return ListValue(items, closed=bool(items))
     if name == "get_parameter" and args:
         return attributes.read(m, obj, _attribute_name(args[0]), node)
     if name in ("to", "cuda", "cpu", "half", "float", "eval", "train", "requires_grad_", "apply", "type"):

@@ -295,8 +295,6 @@ def _is_elementwise(m: Interpreter, node: ast.Compare, env: Env) -> bool:
 
 
 def _comprehension(m: Interpreter, node: ast.ListComp | ast.GeneratorExp | ast.SetComp, env: Env) -> Value:
-    if m.run == 2 and isinstance(node.elt, ast.Attribute) and node.elt.attr == "is_meta":
-        return ListValue([Const(False)])  # as of anything that was loaded once
     items: list[Value] = []
     closed = _generate(
         m, node.generators, Env(env.module, env.function, env), lambda e: items.append(evaluate(m, node.elt, e))
