@@ -114,7 +114,7 @@ def _methods_named(index: Index, names: set[str]) -> Iterator[FunctionInfo]:
             if module is None:
                 continue
             for cls in index.classes_of(module):
-                for name in names & cls.methods.keys():
+                for name in sorted(names & cls.methods.keys()):
                     yield cls.methods[name]
 
 
