@@ -200,7 +200,7 @@ def _is_asked(module: Module, node: ast.AST, asked: set[Hashable]) -> bool:
     spots = {
         (module.name, inner.lineno, inner.col_offset)
         for inner in ast.walk(node)
-        if isinstance(inner, ast.expr | ast.pattern)
+        if isinstance(inner, (ast.expr, ast.pattern))
     }
     return not spots.isdisjoint(asked)
 
@@ -266,7 +266,7 @@ def _start_of_function(module: Module, row: int) -> int:
     around = [
         node.lineno
         for node in ast.walk(module.tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         and node.lineno <= row <= (node.end_lineno or node.lineno)
     ]
     return max(around, default=row)

@@ -222,7 +222,7 @@ def read(m: Interpreter, value: Value, name: str, node: ast.AST) -> Value:
         return _read_constant(value, name)
     if isinstance(value, ListValue) and name in ("values", "indices") and len(value.items) == 2:
         return value.items[name == "indices"]  # what torch's reductions over a dimension give
-    if isinstance(value, ListValue | DictValue | Scalar):
+    if isinstance(value, (ListValue, DictValue, Scalar)):
         return BoundMethod(value, name)
     if isinstance(value, Function) and name == "__wrapped__":
         return value
@@ -272,19 +272,17 @@ def _read_object(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
 
 
 def _class_member(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value | None:
-    if obj.cls is None:
+    found = m.index.member(obj.cls, name) if obj.cls is not None else None
+    if found is None or obj.cls is None:
         return None
-    for cls in m.index.mro(obj.cls):
-        method = cls.methods.get(name)
-        if method is not None:
-            return _bind(m, method, obj, node)
-        if name in cls.attributes:
-            if initial.is_written(m, obj.cls, name):
-                return None
-            if cls.is_dataclass and name in cls.annotations and not obj.born:
-                return None  # the default of a field, which the object need not have
-            return _class_attribute(m, cls, name, node)
-    return None
+    cls, method = found
+    if method is not None:
+        return _bind(m, method, obj, node)
+    if initial.is_written(m, obj.cls, name) or (not obj.exact and initial.is_set_below(m, obj.cls, name)):
+        return None
+    if cls.is_dataclass and name in cls.annotations and not obj.born:
+        return None  # the default of a field, which the object need not have
+    return _class_attribute(m, cls, name, node)
 
 
 def _bind(m: Interpreter, method: FunctionInfo, receiver: Value, node: ast.AST) -> Value:
@@ -353,7 +351,7 @@ def _read_class(m: Interpreter, info: ClassInfo, name: str, node: ast.AST) -> Va
         if method is not None:
             return Function(method, None, ClassValue(info)) if method.is_classmethod else Function(method)
         if name in cls.attributes:
-            if initial.is_enumeration(m, info):
+            if m.index.is_enumeration(info):
                 return Const(("enum", info.name, name))
             return _class_attribute(m, cls, name, node)
     if name == "__name__":

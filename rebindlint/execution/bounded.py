@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
+from typing import TypeGuard
 
+from rebindlint.execution.attributes import names_weight
 from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.torch_table import ALLOCATE
 from rebindlint.execution.values import ClassValue, Unknown, Value
@@ -18,6 +21,7 @@ from rebindlint.index.modules import Module, descend
 __all__ = ["bounded_class"]
 
 _MOST = 3
+_MAX_CALLS = 2  # functions of the tree that a constructor may get its tensors through
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*|\d+")
 
 
@@ -69,17 +73,46 @@ def _makes_tensors(m: Interpreter, cls: ClassInfo) -> bool:
         for base in m.index.mro(cls)
         for name, method in base.methods.items()
     )
-    return not abstract and any(_allocates(constructor) for constructor in constructors)
+    return not abstract and any(_allocates(m, constructor) for constructor in constructors)
 
 
-def _allocates(constructor: FunctionInfo) -> bool:
-    """Whether the constructor binds an attribute in a statement that calls an allocator of torch."""
+def _allocates(m: Interpreter, constructor: FunctionInfo) -> bool:
+    """Whether the constructor binds an attribute in a statement that makes a tensor."""
+    inner = {
+        n.name: n for n in descend(constructor.node) if isinstance(n, ast.FunctionDef) and n is not constructor.node
+    }
     for statement in descend(constructor.node):
-        if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             if any(isinstance(target, ast.Attribute) for target in targets) and any(
-                isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ALLOCATE
-                for node in descend(statement.value)
+                _makes_tensor(m, node, constructor.module, inner, _MAX_CALLS) for node in descend(statement.value)
             ):
                 return True
     return False
+
+
+def _makes_tensor(
+    m: Interpreter, node: ast.AST, module: Module, inner: Mapping[str, ast.FunctionDef], depth: int
+) -> bool:
+    """An allocator of torch, a function that calls one, or arithmetic on what is called as weights are."""
+    if isinstance(node, ast.BinOp):
+        named = [n.attr if isinstance(n, ast.Attribute) else n.id for n in (node.left, node.right) if _is_named(n)]
+        return any(names_weight(name) for name in named)
+    if not isinstance(node, ast.Call):
+        return False
+    function = node.func
+    if isinstance(function, ast.Attribute) and function.attr in ALLOCATE:
+        return True
+    if isinstance(function, ast.Name) and function.id in inner:
+        return any(_makes_tensor(m, n, module, {}, 0) for n in descend(inner[function.id]) if isinstance(n, ast.Call))
+    found = m.index.resolve_expression(module, function)
+    if isinstance(found, str):
+        return str(found).startswith("torch.") and str(found).rpartition(".")[2] in ALLOCATE
+    if not isinstance(found, FunctionInfo) or depth <= 0:
+        return False
+    calls = [n for n in descend(found.node) if isinstance(n, ast.Call)]
+    return any(_makes_tensor(m, call, found.module, {}, depth - 1) for call in calls)
+
+
+def _is_named(node: ast.expr) -> TypeGuard[ast.Attribute | ast.Name]:
+    return isinstance(node, (ast.Attribute, ast.Name))

@@ -126,14 +126,14 @@ def call(m: Interpreter, name: str, args: list[Value], keywords: dict[str, Value
     if name == "callable" and args:
         return (
             Const(True)
-            if isinstance(args[0], Function | ClassValue | Partial)
+            if isinstance(args[0], (Function, ClassValue, Partial))
             else Unknown(f"callable({label_of(args[0])})")
         )
     if name in ("min", "max", "sum", "abs", "round", "pow", "divmod"):
         return _reduce(m, name, args)
     if name == "vars" and args:
         return attributes.read(m, args[0], "__dict__", node)
-    if name == "str" and args and isinstance(args[0], Const) and isinstance(args[0].value, str | int):
+    if name == "str" and args and isinstance(args[0], Const) and isinstance(args[0].value, (str, int)):
         return Const(str(args[0].value))
     if name == "print":
         return NOTHING
@@ -276,7 +276,7 @@ def _number(m: Interpreter, name: str, value: Value, node: ast.AST) -> Value:
     tensor = attributes.maybe_tensor(value)
     if tensor is not None:
         return Scalar(f"{name}({m.term(tensor)})", tensor.storage.epochs, m.terms.of(name, m.term(tensor)))
-    if isinstance(value, Const) and isinstance(value.value, int | float):
+    if isinstance(value, Const) and isinstance(value.value, (int, float)):
         try:
             return Const({"int": int, "float": float, "bool": bool}[name](value.value))
         except (ValueError, OverflowError):
@@ -298,7 +298,7 @@ def _type(value: Value) -> Value:
 def _reduce(m: Interpreter, name: str, args: list[Value]) -> Value:
     if any(attributes.maybe_tensor(a) is not None for a in args):
         return m.fresh(name, args)
-    numbers = [a.value for a in args if isinstance(a, Const) and isinstance(a.value, int | float)]
+    numbers = [a.value for a in args if isinstance(a, Const) and isinstance(a.value, (int, float))]
     if name in ("min", "max") and len(numbers) == len(args) > 1:
         return Const(min(numbers) if name == "min" else max(numbers))
     if any(isinstance(a, Scalar) for a in args):

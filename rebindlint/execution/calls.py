@@ -34,6 +34,7 @@ from rebindlint.execution.values import (
 from rebindlint.index.classes import ClassInfo, FunctionInfo
 from rebindlint.index.dialect import HELPERS, classify
 from rebindlint.index.hooks import POST_LOAD
+from rebindlint.index.modules import text_of
 from rebindlint.model import Binding, Dialect
 
 __all__ = ["BUILTINS", "call", "enter", "evaluate_call", "instantiate"]
@@ -212,7 +213,7 @@ def enter(m: Interpreter, function: Function, args: list[Value], keywords: dict[
     if m.frames and (number := m.index.roots.get(id(info.node))) is not None:
         receiver = function.receiver
         m.entered.add((number, isinstance(receiver, Obj) and receiver.born == m.run))
-    asked = len(m.oracle.answers)
+    asked = len(m.oracle.consulted)
     env = Env(info.module, info, function.env)
     env.receiver = function.receiver
     transparent = info.name in _TRANSPARENT
@@ -249,7 +250,7 @@ def enter(m: Interpreter, function: Function, args: list[Value], keywords: dict[
         value = _by_annotation(m, info, value, args, keywords)
     if cache is not None:
         m.cached[cache] = value
-    if pure is not None and len(m.oracle.answers) == asked and _is_constant(value):
+    if pure is not None and len(m.oracle.consulted) == asked and _is_constant(value):
         m.index.pure[pure] = copied_constant(value)
     return value
 
@@ -335,7 +336,7 @@ def _cache_key(info: FunctionInfo, args: list[Value], keywords: dict[str, Value]
 
 
 def _identity(value: Value) -> str:
-    return f"#{id(value)}" if isinstance(value, Obj | Tensor) else label_of(value)
+    return f"#{id(value)}" if isinstance(value, (Obj, Tensor)) else label_of(value)
 
 
 def _run(m: Interpreter, info: FunctionInfo, env: Env) -> Value:
@@ -357,32 +358,27 @@ def _bind_parameters(
 ) -> None:
     spec = info.node.args
     names = info.positional
-    for name, value in zip(names, args, strict=False):
-        env.variables[name] = value
+    variables = env.variables
+    variables.update(zip(names, args, strict=False))
     left = dict(keywords)
-    first_default = len(names) - len(spec.defaults)
-    for i, name in enumerate(names):
-        if name in env.variables:
-            continue
+    for name in names[len(args) :]:
         if name in left:
-            env.variables[name] = left.pop(name)
-        elif i >= first_default:
-            env.variables[name] = _default(m, spec.defaults[i - first_default], info)
+            variables[name] = left.pop(name)
         else:
-            env.variables[name] = Unknown(f"argument {name}")
-    for argument, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True):
-        if argument.arg in left:
-            env.variables[argument.arg] = left.pop(argument.arg)
+            default = info.defaults.get(name)
+            variables[name] = _default(m, default, info) if default is not None else Unknown(f"argument {name}")
+    for name, default in info.keyword_only:
+        if name in left:
+            variables[name] = left.pop(name)
         else:
-            env.variables[argument.arg] = (
-                _default(m, default, info) if default is not None else Unknown(f"argument {argument.arg}")
-            )
+            variables[name] = _default(m, default, info) if default is not None else Unknown(f"argument {name}")
     for name, bound in info.class_parameters.items():
-        given = env.variables.get(name)
+        given = variables.get(name)
         if isinstance(given, Unknown) and given.tensor is None and m.frames:
-            env.variables[name] = bounded_class(m, given, bound, info.module, info.node)
-    for name in names:
-        left.pop(name, None)
+            variables[name] = bounded_class(m, given, bound, info.module, info.node)
+    if left:
+        for name in names:
+            left.pop(name, None)
     if spec.vararg is not None:
         env.variables[spec.vararg.arg] = ListValue(args[len(names) :])
     if spec.kwarg is not None:
@@ -407,7 +403,7 @@ def _by_annotation(
     returns = info.node.returns if not isinstance(info.node, ast.Lambda) else None
     if returns is None:
         return value
-    text = ast.unparse(returns)
+    text = text_of(returns)
     every = [*args, *keywords.values()]
     if value.home is not None and "Tensor" in text:  # it was followed, and gave back an attribute as it is
         return (attributes.as_tensor(m, value) or value) if text in ("torch.Tensor", "Tensor") else value
@@ -436,7 +432,7 @@ def instantiate(m: Interpreter, info: ClassInfo, args: list[Value], keywords: di
         made = tensors.parameter(m, args[0] if args else keywords.get("data"), info.name)
         made.attributes.update({k: v for k, v in keywords.items() if k not in ("data", "requires_grad")})
         return made
-    if initial.is_enumeration(m, info):
+    if m.index.is_enumeration(info):
         return Unknown(f"{info.name}({','.join(label_of(a) for a in args)})")
     label = f"{info.name}()"
     obj = Obj(label, info, is_module=m.index.is_module(info), born=max(m.run, 1))

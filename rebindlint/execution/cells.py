@@ -129,7 +129,7 @@ def _closure(env: Env | None) -> list[tuple[Edge, Value]]:
         found.extend(
             (Edge(env, name, f".<closure {name}>"), v)
             for name, v in env.variables.items()
-            if not isinstance(v, ClassValue | ModuleValue | Scalar)
+            if not isinstance(v, (ClassValue, ModuleValue, Scalar))
         )
         env = env.parent
     return found

@@ -25,7 +25,7 @@ from rebindlint.execution.values import (
     Value,
 )
 from rebindlint.index.hooks import LAYER_NAMES, Hook
-from rebindlint.index.modules import Module
+from rebindlint.index.modules import Module, text_of
 from rebindlint.index.readers import Readers
 from rebindlint.model import Binding, Cell, Frame, Hazard, Rebinding
 from rebindlint.model import Value as Origin
@@ -142,10 +142,10 @@ def _baked(m: Interpreter, outcome: Outcome, hook: Hook, readers: Readers) -> It
 
 def _is_lazy_cache(m: Interpreter, outcome: Outcome, cell: Captured, fact: Rebinding) -> bool:
     """What run-time code derived from a weight, behind a guard; other state of the engine is none of a reload's affair."""
-    guard = _guard(m, outcome)
+    guard = guard_of(m, outcome)
     if fact.hazard is not Hazard.FRESHNESS or guard is None or fact.source_lost:
         return False
-    if any(isinstance(node, ast.Eq | ast.NotEq | ast.Lt | ast.Gt | ast.LtE | ast.GtE) for node in ast.walk(guard[0])):
+    if any(isinstance(node, (ast.Eq, ast.NotEq, ast.Lt, ast.Gt, ast.LtE, ast.GtE)) for node in ast.walk(guard[0])):
         return False  # it tells whether what was kept still fits, not whether there is anything
     weights = [*m.weights, *(other.storage for other in outcome.captured or [] if other.registered)]
     return any(
@@ -234,8 +234,8 @@ def _holder_rebuilt(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured
     rebuilt = cell.edges[position + 1].holder
     if site is None or _moved_under(m, cell) or _stands_elsewhere(outcome, cell, rebuilt):
         return None
-    if isinstance(rebuilt, ListValue | DictValue) and all(
-        isinstance(e.holder, ListValue | DictValue) for e in cell.edges[position + 1 :]
+    if isinstance(rebuilt, (ListValue, DictValue)) and all(
+        isinstance(e.holder, (ListValue, DictValue)) for e in cell.edges[position + 1 :]
     ):
         binding = Binding.SLOT if site.binding is Binding.SLOT else Binding.ATTRIBUTE
         return _make(m, outcome, hook, cell, site, Hazard.ADDRESS, binding, None, upto=position)
@@ -279,7 +279,7 @@ def _stale(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebi
         return None  # a parameter that was only cast: loading into it casts again
     upto: int | None = None
     if (id(holder), cell.last.key) not in (outcome.first_sites or {}):  # bound as a part of the container around it
-        inside = (i for i, e in enumerate(cell.edges) if isinstance(e.holder, ListValue | DictValue))
+        inside = (i for i, e in enumerate(cell.edges) if isinstance(e.holder, (ListValue, DictValue)))
         upto = next(inside, len(cell.edges)) - 1
     return _make(
         m,
@@ -291,7 +291,7 @@ def _stale(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebi
         Binding.NONE,
         cell.tensor,
         lost=lost,
-        guard=_guard(m, outcome),
+        guard=guard_of(m, outcome),
         upto=upto,
     )
 
@@ -302,7 +302,7 @@ def _left_raw(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> R
     raw = m.terms.of("weight", label)
     if not label or cell.storage.content != raw or cell.content == raw or cell.tensor.path:
         return None
-    guard = _guard(m, outcome)
+    guard = guard_of(m, outcome)
     site = (outcome.first_copies or {}).get(cell.storage.number) or nearest(outcome.first_sites or {}, cell)
     if guard is None or site is None:
         return None
@@ -310,7 +310,7 @@ def _left_raw(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> R
     return replace(fact, certain=True)
 
 
-def _guard(m: Interpreter, outcome: Outcome) -> tuple[ast.AST, Module] | None:
+def guard_of(m: Interpreter, outcome: Outcome) -> tuple[ast.AST, Module] | None:
     """The first condition that went another way in the second run."""
     for (place, first, node, module), (other, second, _, _) in zip(
         outcome.first_conditions or [], m.conditions, strict=False
@@ -404,7 +404,7 @@ def _is_certain(m: Interpreter, site: Site, holder: object, name: str) -> bool:
         return False
     for cls in m.index.mro(holder.cls):
         annotations = [cls.annotations.get(name), *(write.annotation for write in cls.writes.get(name, ()))]
-        if any(annotation is not None and "Tensor" in ast.unparse(annotation) for annotation in annotations):
+        if any(annotation is not None and "Tensor" in text_of(annotation) for annotation in annotations):
             return True
     return False
 
@@ -465,7 +465,7 @@ def _target_text(statement: ast.AST) -> str:
     for node in ast.walk(statement):
         if isinstance(node, ast.Call) and len(node.args) > 1:
             args = [a for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-            if args and node.args and isinstance(node.args[0], ast.Name | ast.Attribute):
+            if args and node.args and isinstance(node.args[0], (ast.Name, ast.Attribute)):
                 return f"{ast.unparse(node.args[0])}.{args[0].value!s}"
             if isinstance(node.func, ast.Attribute):
                 return ast.unparse(node.func.value)

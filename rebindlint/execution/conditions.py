@@ -70,7 +70,7 @@ def assume(m: Interpreter, test: ast.expr, env: Env, wanted: bool) -> bool:
         isinstance(test, ast.Compare)
         and len(test.ops) == 1
         and (
-            isinstance(test.ops[0], ast.NotEq | ast.NotIn)
+            isinstance(test.ops[0], (ast.NotEq, ast.NotIn))
             or (isinstance(test.ops[0], ast.Is) and _is_none_node(test.comparators[0]))
             or (isinstance(test.ops[0], ast.IsNot) and not _is_none_node(test.comparators[0]))
         )
@@ -96,7 +96,7 @@ def _is_none_node(node: ast.expr) -> bool:
 def is_true(m: Interpreter, value: Value, node: ast.AST) -> bool:
     if isinstance(value, Const):
         return bool(value.value)
-    if isinstance(value, Function | ClassValue | ModuleValue | Partial | BoundMethod | External):
+    if isinstance(value, (Function, ClassValue, ModuleValue, Partial, BoundMethod, External)):
         return True
     if isinstance(value, Obj):
         return True
@@ -110,11 +110,11 @@ def is_true(m: Interpreter, value: Value, node: ast.AST) -> bool:
 
 
 def compare(m: Interpreter, op: ast.cmpop, left: Value, right: Value, node: ast.AST) -> bool:
-    if isinstance(op, ast.Is | ast.IsNot):
+    if isinstance(op, (ast.Is, ast.IsNot)):
         return _identical(m, left, right, node) == isinstance(op, ast.Is)
-    if isinstance(op, ast.Eq | ast.NotEq):
+    if isinstance(op, (ast.Eq, ast.NotEq)):
         return _equal(m, left, right, node) == isinstance(op, ast.Eq)
-    if isinstance(op, ast.In | ast.NotIn):
+    if isinstance(op, (ast.In, ast.NotIn)):
         return _contained(m, left, right, node) == isinstance(op, ast.In)
     if isinstance(left, Const) and isinstance(right, Const):
         try:
@@ -177,10 +177,10 @@ def _equal(m: Interpreter, left: Value, right: Value, node: ast.AST) -> bool:
         return tensors.same_dtype(m, a, b, node)
     if not (is_stable(a) and is_stable(b)):
         return bool(m.ask("?", node))
-    if isinstance(left, Const | ClassValue):
+    if isinstance(left, (Const, ClassValue)):
         a, b = b, a
         left, right = right, left
-    return m.oracle.equal(a, b, m.place(node), constant=isinstance(right, Const | ClassValue))
+    return m.oracle.equal(a, b, m.place(node), constant=isinstance(right, (Const, ClassValue)))
 
 
 def _are_members(left: str, right: str) -> bool:

@@ -27,6 +27,7 @@ from rebindlint.execution.values import (
     is_stable,
     label_of,
 )
+from rebindlint.index.modules import text_of
 
 __all__ = ["bind", "evaluate", "items_of", "key_of"]
 
@@ -45,6 +46,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.BitXor: operator.xor,
 }
 _MAX_ITEMS = 16
+_SHAPE = re.compile(r"shape\d+")
 
 
 def evaluate(m: Interpreter, node: ast.expr, env: Env) -> Value:
@@ -91,7 +93,7 @@ def _subscript(m: Interpreter, node: ast.Subscript, env: Env) -> Value:
 def subscript(m: Interpreter, holder: Value, index: Value | None, node: ast.Subscript) -> Value:
     tensor = attributes.maybe_tensor(holder)
     if tensor is not None:
-        return tensors.element(m, tensor, index if index is not None else Unknown(ast.unparse(node.slice)))
+        return tensors.element(m, tensor, index if index is not None else Unknown(text_of(node.slice)))
     if isinstance(holder, ListValue):
         if (
             isinstance(index, Const)
@@ -114,7 +116,7 @@ def subscript(m: Interpreter, holder: Value, index: Value | None, node: ast.Subs
         return Unknown("item")
     if (
         isinstance(holder, Const)
-        and isinstance(holder.value, str | tuple)
+        and isinstance(holder.value, (str, tuple))
         and isinstance(index, Const)
         and isinstance(index.value, int)
     ):
@@ -122,13 +124,13 @@ def subscript(m: Interpreter, holder: Value, index: Value | None, node: ast.Subs
             return Const(holder.value[index.value])
         except IndexError:
             return Unknown("item")
-    if isinstance(holder, Function | ClassValue):
+    if isinstance(holder, (Function, ClassValue)):
         return holder
     if isinstance(holder, Unknown) and isinstance(index, Const) and isinstance(index.value, int):
-        sizes = m.sizes.get(int(holder.label[5:])) if re.fullmatch(r"shape\d+", holder.label) else None
+        sizes = m.sizes.get(int(holder.label[5:])) if _SHAPE.fullmatch(holder.label) else None
         if sizes is not None and -len(sizes) <= index.value < len(sizes):
             return sizes[index.value]
-    label = label_of(index) if index is not None else ast.unparse(node.slice)
+    label = label_of(index) if index is not None else text_of(node.slice)
     if isinstance(holder, Obj) and holder.cls is None and holder.home is not None:
         holder = Unknown(holder.label, holder.home)
     if isinstance(holder, Unknown) and holder.home is not None and is_stable(label) and index is not None:
@@ -223,7 +225,7 @@ def _unary(m: Interpreter, node: ast.UnaryOp, env: Env) -> Value:
     tensor = attributes.operand(m, value)
     if tensor is not None:
         return m.fresh(type(node.op).__name__, [tensor], dtype=tensor.dtype, shape=tensor.shape)
-    if isinstance(value, Const) and isinstance(value.value, int | float):
+    if isinstance(value, Const) and isinstance(value.value, (int, float)):
         return Const(
             -value.value
             if isinstance(node.op, ast.USub)
@@ -271,7 +273,7 @@ def _format(m: Interpreter, node: ast.JoinedStr, env: Env) -> Value:
         value = evaluate(m, part.value, env)
         text += (
             str(value.value)
-            if isinstance(value, Const) and isinstance(value.value, str | int)
+            if isinstance(value, Const) and isinstance(value.value, (str, int))
             else f"{{{label_of(value)}}}"
         )
     return Const(text)
@@ -290,7 +292,7 @@ def _is_elementwise(m: Interpreter, node: ast.Compare, env: Env) -> bool:
     return (
         isinstance(node.left, ast.Name)
         and isinstance(env.find(node.left.id), Tensor)
-        and not isinstance(node.ops[0], ast.Is | ast.IsNot | ast.In | ast.NotIn)
+        and not isinstance(node.ops[0], (ast.Is, ast.IsNot, ast.In, ast.NotIn))
     )
 
 
@@ -335,7 +337,7 @@ def items_of(m: Interpreter, value: Value, node: ast.AST) -> tuple[list[Value], 
     tensor = attributes.maybe_tensor(value)
     if tensor is not None:
         return [tensors.element(m, tensor, Unknown("item"))], False
-    if isinstance(value, Const) and isinstance(value.value, str | tuple):
+    if isinstance(value, Const) and isinstance(value.value, (str, tuple)):
         letters: list[Value] = [Const(c) for c in value.value]
         return letters[:_MAX_ITEMS], True
     if isinstance(value, Const) and value.value is None:
@@ -384,7 +386,7 @@ def bind(m: Interpreter, target: ast.expr, value: Value, env: Env) -> None:
         bind_slot(m, evaluate(m, target.value, env), index, value)
     elif isinstance(target, ast.Starred):
         bind(m, target.value, value, env)
-    elif isinstance(target, ast.Tuple | ast.List):
+    elif isinstance(target, (ast.Tuple, ast.List)):
         for inner, item in zip(target.elts, _unpack(m, value, target), strict=False):
             bind(m, inner, item, env)
 
@@ -440,7 +442,9 @@ def bind_slot(m: Interpreter, holder: Value, index: Value | None, value: Value) 
             old = holder.items[index.value]
             holder.items[index.value] = value
             attributes.note_slot(m, holder, index.value % max(len(holder.items), 1), value, old)
-    elif isinstance(holder, Unknown | Obj) and (obj := attributes.as_object(m, holder)) is not None and obj.cls is None:
+    elif (
+        isinstance(holder, (Unknown, Obj)) and (obj := attributes.as_object(m, holder)) is not None and obj.cls is None
+    ):
         name = f"[{key_of(index)!r}]"
         old = obj.attributes.get(name)
         obj.attributes[name] = value

@@ -7,7 +7,6 @@ read: from the assignments that the class makes to it, with an oracle choosing a
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -26,9 +25,9 @@ from rebindlint.execution.values import (
     Unknown,
     Value,
 )
-from rebindlint.index.classes import ClassInfo, FunctionInfo, InitWrite
+from rebindlint.index.classes import ClassInfo, FunctionInfo, InitWrite, class_bound
 from rebindlint.index.hooks import is_loading_name
-from rebindlint.index.modules import Assigned, Module, descend
+from rebindlint.index.modules import Assigned, Module, descend, text_of
 from rebindlint.model import Binding
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ __all__ = [
     "before_write",
     "class_value",
     "exists",
-    "is_enumeration",
     "is_submodule",
     "module_value",
     "tie",
@@ -91,7 +89,6 @@ _NO_MODULE = (
     "moe_kernel",
 )
 _TENSORS = ("Tensor", "Parameter", "Buffer", "FloatTensor", "LongTensor")
-_ENUMS = ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
 
 
 def names_no_module(name: str) -> bool:
@@ -100,12 +97,29 @@ def names_no_module(name: str) -> bool:
 
 
 def _all_writes(m: Interpreter, cls: ClassInfo, name: str) -> list[InitWrite]:
-    return [write for base in m.index.mro(cls) for write in base.writes.get(name, ())]
+    key = ("writes", id(cls), name)
+    known: list[InitWrite] | None = m.index.pure.get(key)
+    if known is None:
+        known = m.index.pure[key] = [write for base in m.index.mro(cls) for write in base.writes.get(name, ())]
+    return known
 
 
 def is_written(m: Interpreter, cls: ClassInfo, name: str) -> bool:
     """Whether a constructor (or ``create_weights``) of the class assigns ``self.name``."""
     return any(_before_hooks(write.function) for write in _all_writes(m, cls, name))
+
+
+def is_set_below(m: Interpreter, cls: ClassInfo, name: str) -> bool:
+    """Whether a class below, of which the object may be one as well, sets the attribute itself."""
+    key = ("set below", id(cls), name)
+    known: bool | None = m.index.pure.get(key)
+    if known is None:
+        known = m.index.pure[key] = any(
+            name in below.attributes or any(_before_hooks(w.function) for w in below.writes.get(name, ()))
+            for below in m.index.subclasses(cls)
+            if below is not cls
+        )
+    return known
 
 
 def _constructs(function: FunctionInfo) -> bool:
@@ -123,7 +137,7 @@ def attribute(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
     elif name in obj.absent and (id(obj), name) not in m.revived:
         raise Raised(f"no attribute {name}")
     value = _initial(m, obj, name, node)
-    if isinstance(value, Tensor | Unknown) and _is_computed(m, obj, name):
+    if isinstance(value, (Tensor, Unknown)) and _is_computed(m, obj, name):
         value = m.fresh(f"init {obj.label}.{name}", dtype=value.dtype if isinstance(value, Tensor) else "")
         value.storage.born = value.storage.changed = 0
         obj.registered.add(name)
@@ -149,19 +163,26 @@ def _initial(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
     label = f"{obj.label}.{name}"
     if obj.cls is None:
         return Unknown(label, (obj, name))
-    writes = [w for w in _all_writes(m, obj.cls, name) if _before_hooks(w.function)]
-    chosen = _choose(m, writes, f"{obj.label}:{obj.cls.name}.{name}", node)
-    if chosen is not None:
-        return _evaluate(m, chosen, obj, label)
-    annotation = next((b.annotations[name] for b in m.index.mro(obj.cls) if name in b.annotations), None)
-    if annotation is not None:
-        home = next(b for b in m.index.mro(obj.cls) if name in b.annotations)
-        return annotated(m, annotation, home.module, label, node)
+    options = _last_writes(m, obj.cls, name)
+    if options:
+        chosen = 0
+        if len(options) > 1:
+            asked = f"init {obj.label}:{obj.cls.name}.{name}"
+            chosen = m.ask(asked, node, len(options), default=len(options) - 1)
+        return _evaluate(m, options[chosen], obj, label)
+    home = next((b for b in m.index.mro(obj.cls) if name in b.annotations), None)
+    if home is not None:
+        return annotated(m, home.annotations[name], home.module, label, node)
     return Unknown(label, (obj, name))
 
 
-def _choose(m: Interpreter, writes: list[InitWrite], key: str, node: ast.AST) -> InitWrite | None:
-    """One of the assignments that may be the last: all conditional ones, and the last unconditional."""
+def _last_writes(m: Interpreter, cls: ClassInfo, name: str) -> list[InitWrite]:
+    """The assignments that may be the last before a hook: all conditional ones, and the last unconditional."""
+    key = ("last writes", id(cls), name)
+    known: list[InitWrite] | None = m.index.pure.get(key)
+    if known is not None:
+        return known
+    writes = [w for w in _all_writes(m, cls, name) if _before_hooks(w.function)]
     options: list[InitWrite] = []
     for write in sorted(writes, key=lambda w: not _constructs(w.function)):
         if not write.conditional and _constructs(write.function):
@@ -169,11 +190,9 @@ def _choose(m: Interpreter, writes: list[InitWrite], key: str, node: ast.AST) ->
         options.append(write)
     seen: dict[str, InitWrite] = {}
     for write in options:
-        seen.setdefault(ast.unparse(write.value) if write.value is not None else "?", write)
-    distinct = list(seen.values())[:4]
-    if len(distinct) < 2:
-        return distinct[0] if distinct else None
-    return distinct[m.ask(f"init {key}", node, len(distinct), default=len(distinct) - 1)]
+        seen.setdefault(text_of(write.value) if write.value is not None else "?", write)
+    known = m.index.pure[key] = list(seen.values())[:4]
+    return known
 
 
 def _evaluate(m: Interpreter, write: InitWrite, obj: Obj, label: str) -> Value:
@@ -206,9 +225,9 @@ def _expression(m: Interpreter, node: ast.expr, write: InitWrite, obj: Obj, labe
         return _expression(m, branch, write, obj, label)
     if isinstance(node, ast.Call):
         return _call(m, node, module, obj, label, write)
-    if isinstance(node, ast.List | ast.Tuple) and all(isinstance(item, ast.Constant) for item in node.elts):
+    if isinstance(node, (ast.List, ast.Tuple)) and all(isinstance(item, ast.Constant) for item in node.elts):
         return ListValue([Const(item.value) for item in node.elts if isinstance(item, ast.Constant)])
-    if isinstance(node, ast.List | ast.Tuple) and node.elts and _all_allocate(m, node.elts, module):
+    if isinstance(node, (ast.List, ast.Tuple)) and node.elts and _all_allocate(m, node.elts, module):
         return ListValue([_expression(m, item, write, obj, f"{label}[{i}]") for i, item in enumerate(node.elts)])
     if isinstance(node, ast.Dict) and not node.keys:
         return DictValue({}, label)
@@ -260,7 +279,7 @@ def _handed_up(m: Interpreter, function: FunctionInfo, name: str, obj: Obj) -> I
             by_place = dict(zip(function.positional[1:], node.args, strict=False))
             given = by_name.get(name, by_place.get(name))
             literal = isinstance(given, ast.Constant) or (
-                isinstance(given, ast.List | ast.Tuple) and all(isinstance(item, ast.Constant) for item in given.elts)
+                isinstance(given, (ast.List, ast.Tuple)) and all(isinstance(item, ast.Constant) for item in given.elts)
             )
             return InitWrite(given, None, False, own) if literal else None
     return None
@@ -274,13 +293,13 @@ def _holds(m: Interpreter, test: ast.expr, write: InitWrite, obj: Obj, label: st
 
 def _decided(m: Interpreter, test: ast.expr, write: InitWrite, obj: Obj, label: str) -> bool | None:
     """``x is None`` and ``self.flag`` where the constructor's own literals tell."""
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Is | ast.IsNot):
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
         right = test.comparators[0]
         if isinstance(right, ast.Constant) and right.value is None:
             left = _expression(m, test.left, write, obj, f"{label}.test")
-            if isinstance(left, Const | ListValue | Tensor | Obj):
+            if isinstance(left, (Const, ListValue, Tensor, Obj)):
                 return (isinstance(left, Const) and left.value is None) == isinstance(test.ops[0], ast.Is)
-    elif isinstance(test, ast.Attribute | ast.Name):
+    elif isinstance(test, (ast.Attribute, ast.Name)):
         value = _expression(m, test, write, obj, f"{label}.test")
         if isinstance(value, Const) and isinstance(value.value, bool):
             return value.value
@@ -306,7 +325,7 @@ def _attribute_chain(m: Interpreter, node: ast.Attribute, write: InitWrite, obj:
     if isinstance(found, ClassInfo):
         return ClassValue(found)
     home = m.index.resolve_expression(write.function.module, node.value)
-    if isinstance(home, ClassInfo) and is_enumeration(m, home) and node.attr in home.attributes:
+    if isinstance(home, ClassInfo) and m.index.is_enumeration(home) and node.attr in home.attributes:
         return Const(("enum", home.name, node.attr))
     return Unknown(label, (obj, label.rsplit(".", 1)[1]))
 
@@ -316,7 +335,7 @@ def _call(m: Interpreter, node: ast.Call, module: Module, obj: Obj, label: str, 
     if isinstance(found, ClassInfo):
         if m.index.is_parameter_class(found):
             return m.weight(label, is_parameter=True)
-        if is_enumeration(m, found):
+        if m.index.is_enumeration(found):
             return Unknown(label)
         return Obj(label, found, is_module=m.index.is_module(found))
     if isinstance(found, FunctionInfo) and not isinstance(found.node, ast.Lambda) and found.node.returns is not None:
@@ -343,7 +362,7 @@ def _call(m: Interpreter, node: ast.Call, module: Module, obj: Obj, label: str, 
         tensor.storage.scratch = last.startswith("empty")
         tensor.storage.on_host = _on_host(node)
         tensor.home = label
-        m.origins[tensor.storage.number] = _origin(write, node, tensor)
+        m.origins[tensor.storage.number] = _origin(m, write, node, tensor)
         return tensor
     return Unknown(label, (obj, label.rsplit(".", 1)[1]))
 
@@ -360,20 +379,16 @@ def _on_host(node: ast.Call) -> bool:
     )
 
 
-def _origin(write: InitWrite, node: ast.expr, tensor: Tensor) -> Site:
+def _origin(m: Interpreter, write: InitWrite, node: ast.expr, tensor: Tensor) -> Site:
     """The assignment in a constructor that allocates, as the place to blame."""
     info = write.function
-    inside = descend(info.node)
-    statement = next(
-        (
-            n
-            for n in inside
-            if isinstance(n, ast.Assign | ast.AnnAssign)
-            and n.value is not None
-            and (n.value is node or (isinstance(n.value, ast.Dict | ast.List | ast.Tuple) and node in descend(n.value)))
-        ),
-        node,
-    )
+    key = ("statement of", id(node))
+    statement: ast.AST | None = m.index.pure.get(key)
+    if statement is None:
+        assigned = [n for n in descend(info.node) if isinstance(n, (ast.Assign, ast.AnnAssign)) and n.value is not None]
+        inside = (ast.Dict, ast.List, ast.Tuple)
+        holds = (n for n in assigned if n.value is node or (isinstance(n.value, inside) and node in descend(n.value)))
+        statement = m.index.pure[key] = next(holds, node)
     chain = ((info.module.shown, getattr(statement, "lineno", 0), info.qualified),)
     return Site(Binding.ATTRIBUTE, info.module, statement, info.qualified, chain, 0, tensor, None)
 
@@ -406,7 +421,7 @@ def _allocates(m: Interpreter, write: InitWrite) -> bool:
     if isinstance(value, ast.Dict):
         return _all_allocate(m, value.values, module)
     return value is not None and _all_allocate(
-        m, value.elts if isinstance(value, ast.List | ast.Tuple) else [value], module
+        m, value.elts if isinstance(value, (ast.List, ast.Tuple)) else [value], module
     )
 
 
@@ -418,7 +433,7 @@ def _all_allocate(m: Interpreter, nodes: Iterable[ast.expr], module: Module) -> 
 def _dtype_keyword(node: ast.Call) -> str:
     for keyword in node.keywords:
         if keyword.arg == "dtype" and isinstance(keyword.value, ast.Attribute):
-            return ast.unparse(keyword.value)
+            return text_of(keyword.value)
     return ""
 
 
@@ -429,13 +444,15 @@ def annotated(
     m: Interpreter, annotation: ast.expr, module: Module, label: str, node: ast.AST | None, *, optional: bool = True
 ) -> Value:
     """A value of an annotated type: a tensor, an object bounded by its class, None where allowed, else unknown."""
-    text = annotation
-    if isinstance(text, ast.Constant) and isinstance(text.value, str):
-        try:
-            text = ast.parse(text.value, mode="eval").body
-        except SyntaxError:
-            return Unknown(label)
-    options = _union(text)
+    bound = class_bound(annotation)
+    if bound is not None and m.frames:
+        from rebindlint.execution.bounded import bounded_class
+
+        return bounded_class(m, Unknown(label), bound, module, node or annotation)
+    options: list[ast.expr] | None = m.index.pure.get(("union", id(annotation)))
+    if options is None:
+        options = m.index.pure[("union", id(annotation))] = _union(annotation)
+        m.index.pure[("annotation", id(annotation))] = annotation  # what is looked up by id must stay alive
     kinds = [o for o in options if not _is_none(o)]
     if len(kinds) < len(options) and optional and not m.ask(f"{label} is not None", node or annotation, default=1):
         return NOTHING
@@ -451,7 +468,7 @@ def annotated(
     if isinstance(found, ClassInfo):
         if m.index.is_parameter_class(found):
             return m.weight(label, is_parameter=True)
-        if is_enumeration(m, found):
+        if m.index.is_enumeration(found):
             return Unknown(label)
         return Obj(label, found, is_module=m.index.is_module(found), exact=False)
     if isinstance(found, str) and str(found).endswith("nn.Module"):
@@ -538,19 +555,13 @@ def is_submodule(m: Interpreter, obj: Obj, name: str, now: Value | None) -> bool
     return bool(writes) and made
 
 
-def is_enumeration(m: Interpreter, cls: ClassInfo) -> bool:
-    return any(name.rpartition(".")[2] in _ENUMS for name in m.index.externals(cls))
-
-
 # ---- module and class level
 
 
 def module_value(m: Interpreter, module: Module, assigned: Assigned, name: str) -> Value:
     """The value of a module-level assignment; only literals and plain calls of known functions are evaluated."""
     label = f"{module.name}.{name}"
-    if isinstance(assigned.value, ast.Constant) and re.search(
-        rf"^[ \t]+global\b[^\n]*\b{re.escape(name)}\b", module.text, re.M
-    ):
+    if isinstance(assigned.value, ast.Constant) and name in module.rebound:
         # some function binds it before any hook runs
         return (
             annotated(m, assigned.annotation, module, label, None, optional=False)
@@ -572,8 +583,8 @@ def _literal(m: Interpreter, node: ast.expr, module: Module, label: str) -> Valu
         return Const(node.value)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
         number = node.operand.value
-        return Const(-number) if isinstance(number, int | float) else Unknown(label)
-    if isinstance(node, ast.List | ast.Tuple | ast.Set) and len(node.elts) <= 32:
+        return Const(-number) if isinstance(number, (int, float)) else Unknown(label)
+    if isinstance(node, (ast.List, ast.Tuple, ast.Set)) and len(node.elts) <= 32:
         return ListValue([_literal(m, item, module, f"{label}[{i}]") for i, item in enumerate(node.elts)])
     if isinstance(node, ast.Dict) and len(node.keys) <= 64:
         items: dict[object, Value] = {}
@@ -581,19 +592,19 @@ def _literal(m: Interpreter, node: ast.expr, module: Module, label: str) -> Valu
             if isinstance(key, ast.Constant):
                 items[key.value] = _literal(m, item, module, f"{label}[{key.value!r}]")
         return DictValue(items, label, closed=len(items) == len(node.keys))
-    if isinstance(node, ast.Name | ast.Attribute):
+    if isinstance(node, (ast.Name, ast.Attribute)):
         from rebindlint.execution.attributes import resolved_value
 
         found = m.index.resolve_expression(module, node)
         if isinstance(node, ast.Attribute):
             home = m.index.resolve_expression(module, node.value)
-            if isinstance(home, ClassInfo) and is_enumeration(m, home):
+            if isinstance(home, ClassInfo) and m.index.is_enumeration(home):
                 return Const(("enum", home.name, node.attr))
         if found is not None and not isinstance(found, tuple):
             return resolved_value(m, found, module, label)
     if isinstance(node, ast.Call):
         found = m.index.resolve_expression(module, node.func)
-        if isinstance(found, ClassInfo) and not is_enumeration(m, found) and not m.index.is_parameter_class(found):
+        if isinstance(found, ClassInfo) and not m.index.is_enumeration(found) and not m.index.is_parameter_class(found):
             return Obj(label, found, is_module=m.index.is_module(found))
         default = next((k.value for k in node.keywords if k.arg == "default"), None)
         if isinstance(found, str) and str(found).endswith("ContextVar") and isinstance(default, ast.Constant):

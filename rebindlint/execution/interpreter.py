@@ -69,7 +69,7 @@ class Frame:
     blocks: list[tuple[list[ast.stmt], int]] = field(default_factory=list)  # the blocks we are in, and how far
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # not frozen: that would make each of many thousands three times as dear
 class Site:
     """The statement that bound a cell, and what it bound."""
 
@@ -110,6 +110,8 @@ class Interpreter:
         self.transformed: set[int] = set()  # statements that transform in place what was there before the hook
         self.overlaps: list[Site] = []
         self.rejected: list[Site] = []  # calls with an argument that the callee does not take
+        self.governing: list[tuple[Hashable, ...]] = []  # per arm that we are in, the questions that led into it
+        self.governed: dict[object, tuple[Hashable, ...]] = {}  # a name -> the questions that what it holds hangs on
         self._paths: dict[int, tuple[int, str, object]] = {}
         self.globals: dict[tuple[str, str], Value] = {}
         self.class_attributes: dict[tuple[int, str], Value] = {}
@@ -155,9 +157,8 @@ class Interpreter:
         return self.frames[-1]
 
     def place(self, node: ast.AST) -> Hashable:
-        if not self.frames:
-            return ("", getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
-        return (self.frame.info.module.name, getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+        home = self.frames[-1].info.module.name if self.frames else ""
+        return (home, getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
 
     def site(self, binding: Binding, value: Value, old: Value | None) -> Site:
         """The current statement, or the call of the outermost transparent helper that we are in."""
@@ -192,7 +193,7 @@ class Interpreter:
         """Remember which way a condition went, to name the guard that skipped a refresh."""
         if self.inside_helper:
             self.inside_helpers.add(id(node))
-        self.conditions.append((self.place(node), answer, node, self.frame.info.module))
+        self.conditions.append((id(node), answer, node, self.frames[-1].info.module))
         return answer
 
     # ---- tensors

@@ -27,7 +27,10 @@ class Oracle:
         self.answers: dict[Hashable, int] = {}
         self.asked: list[tuple[Hashable, int]] = []  # in order, with the number of options
         self.ranks: dict[Hashable, int] = {}  # how far from the hook's own body a question was first asked
+        self.places: dict[Hashable, Hashable] = {}  # where it was first asked
         self.goals: dict[Hashable, frozenset[int]] = {}  # the binding statements that another answer leads to
+        self.idle: dict[Hashable, int] = {}  # added to the rank of a question whose other answer leads to none
+        self.consulted: list[Hashable] = []  # every question that came up, also again
         self.rank = 0
         self.fixed: set[Hashable] = set()  # answers that must not be flipped
         self._avoid = avoid  # answers after which the first run raised
@@ -38,6 +41,7 @@ class Oracle:
 
     def ask(self, key: Hashable, place: Hashable, options: int = 2, default: int | None = None) -> int:
         """The answer to ``key``, 0 … options-1. A key first met in the second run takes the first run's answer at its place."""
+        self.consulted.append(key)
         known = self.answers.get(key)
         if known is not None:
             return known
@@ -54,6 +58,7 @@ class Oracle:
         self._at.setdefault(place, answer)
         self.asked.append((key, options))
         self.ranks[key] = self.rank
+        self.places[key] = place
         return answer
 
     def assume(self, key: Hashable, answer: int) -> int:
@@ -69,8 +74,10 @@ class Oracle:
         """Whether a label equals another; a label equals at most one constant."""
         known = self._equal.get(left)
         if constant and known is not None:
+            self.consulted.append(("==", left, known))
             return known == right
         if (left, right) in self._unequal:
+            self.consulted.append(("==", left, right))
             return False
         answer = bool(self.ask(("==", left, right), place))
         if answer and constant:
@@ -89,6 +96,7 @@ class Oracle:
 
 
 MAX_UNCOVERING = 2  # paths that are searched for alternatives which let a hidden binding stand
+MAX_MISSES = 4  # paths that may miss their goal before it is given up
 MAX_EXTRA = 4  # alternatives tried for that, in one hook
 
 
@@ -114,6 +122,10 @@ class Explorer:
         self.covered: set[int] = set()  # statements executed so far
         self._number = 2
         self._taken: set[tuple[Hashable, int]] = set()
+        self._places: dict[Hashable, Hashable] = {}  # question -> where it is asked
+        self._missed: dict[frozenset[int], int] = {}  # goal -> paths that should have led to it and did not
+        self._barren: set[Hashable] = set()  # places where another answer, led to by no goal, made no difference
+        self._asked_at: Hashable = None  # where the question is asked whose other answer the current plan takes
 
     def plans(self) -> Iterator[tuple[dict[Hashable, int], int]]:
         while self._todo:
@@ -127,15 +139,32 @@ class Explorer:
             if uncovers and (goal <= self.effective or self._extra >= MAX_EXTRA):
                 continue
             self._extra += uncovers
-            if self.only_promising and rank >= 0 and not goal:
+            if rank >= 0 and not goal and (self.only_promising or self._place(plan) in self._barren):
                 self.sampled = True
                 continue
-            if rank < FAR and goal and not uncovers and goal <= self.covered:
-                self._push(rank + FAR, plan, default)  # another path has been there meanwhile
+            if (
+                rank < FAR
+                and goal
+                and not uncovers
+                and (goal <= self.covered or self._missed.get(goal, 0) >= MAX_MISSES)
+            ):
+                self._push(rank + FAR, plan, default)  # another path has been there meanwhile, or none gets there
                 continue
             self.executions += 1
             self.promising = bool(goal) or rank < 0
+            self._asked_at = self._place(plan)
+            there, failures = len(goal & self.covered), self.failures
             yield plan, default
+            if goal and len(goal & self.covered) == there and self.failures == failures:
+                self._missed[goal] = self._missed.get(goal, 0) + 1
+
+    def made_no_difference(self) -> None:
+        """The current path bound what an earlier one had bound: other questions of the same place are as idle as this one."""
+        if not self.promising and self._asked_at is not None:
+            self._barren.add(self._asked_at)
+
+    def _place(self, plan: dict[Hashable, int]) -> Hashable:
+        return self._places.get(next(reversed(plan), None))
 
     def _push(
         self,
@@ -176,13 +205,16 @@ class Explorer:
             self._uncovering[statement] = self._uncovering.get(statement, 0) + 1
         prefix: dict[Hashable, int] = {}
         for key, options in oracle.asked:
-            if hidden and oracle.goals.get(key) is not None and key not in oracle.fixed:
+            if hidden and key in oracle.goals and key not in oracle.fixed:
                 other = 1 - min(oracle.answers[key], 1)
                 self._push(oracle.ranks[key], {**prefix, key: other}, default, hidden, uncovers=True)
             taken = oracle.answers[key]
             self._taken.add((key, taken))
+            self._places.setdefault(key, oracle.places[key])
+            goal = oracle.goals.get(key, frozenset())
+            idle = 0 if goal else oracle.idle.get(key, 0)
             for other in range(options):
                 if other != taken and (key, other) not in self._taken and key not in oracle.fixed:
                     self._taken.add((key, other))
-                    self._push(oracle.ranks[key], {**prefix, key: other}, default, oracle.goals.get(key, frozenset()))
+                    self._push(oracle.ranks[key] + idle, {**prefix, key: other}, default, goal)
             prefix[key] = taken

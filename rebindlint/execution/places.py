@@ -27,15 +27,15 @@ def place_of(module: Module, node: ast.AST) -> Place:
 
 def _header_end(node: ast.AST) -> tuple[int, int] | None:
     last: ast.AST | None = None
-    if isinstance(node, ast.If | ast.While):
+    if isinstance(node, (ast.If, ast.While)):
         last = node.test
-    elif isinstance(node, ast.For | ast.AsyncFor):
+    elif isinstance(node, (ast.For, ast.AsyncFor)):
         last = node.iter
-    elif isinstance(node, ast.With | ast.AsyncWith):
+    elif isinstance(node, (ast.With, ast.AsyncWith)):
         last = node.items[-1].optional_vars or node.items[-1].context_expr
-    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return node.lineno, node.col_offset + len("def ") + len(node.name)
-    elif isinstance(node, ast.Try | ast.TryStar):
+    elif isinstance(node, (ast.Try, ast.TryStar)):
         return node.lineno, node.col_offset + len("try")
     if last is None:
         return None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rebindlint.execution.compare import compare, nearest
+from rebindlint.execution.compare import compare, guard_of, nearest
 from rebindlint.execution.oracle import Explorer, Oracle
 from rebindlint.execution.parallel import for_each
 from rebindlint.execution.places import place_of
@@ -32,9 +32,10 @@ __all__ = [
 
 PROTOCOLS = (Protocol.DIRECT, Protocol.LAYERWISE)
 MAX_EXECUTIONS = 48
+MAX_GUARDED = 4  # paths tried under every protocol because of one and the same guard
 MAX_LAZY = 36  # paths through run-time code that builds something when it is first needed
-MAX_AIMLESS = 10  # paths that lead nowhere new, whatever they bind
-MAX_FRUITLESS = 5  # paths in a row that lead nowhere new and bind nothing which an earlier one had not bound
+MAX_AIMLESS = 6  # paths that lead nowhere new, whatever they bind
+MAX_FRUITLESS = 3  # paths in a row that lead nowhere new and bind nothing which an earlier one had not bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,8 @@ def _without_called(index: Index, hooks: Sequence[Hook], results: list[Executed]
     """Hooks that another one calls are judged there, in the state that they are called in, if nothing else calls them.
 
     That is so for a method that only its name makes a hook, for one that is given more than a layer, and for the hook of an
-    object that each of its callers has just made: on its own it would be run twice on an object that no reload keeps.
+    object that each of its callers has just made: on its own it would be run twice on an object that no reload keeps. What
+    such a hook binds on the layer stays all the same.
     """
     calls: dict[int, set[bool]] = {}
     for number, result in enumerate(results):
@@ -136,11 +138,16 @@ def _without_called(index: Index, hooks: Sequence[Hook], results: list[Executed]
             left = tuple(
                 f
                 for f in result.facts
-                if calls[number] != {True} and (f.statement.filename, f.statement.start.row, f.cell.name) not in others
+                if (calls[number] != {True} or not _is_of(f.cell.path, "self"))
+                and (f.statement.filename, f.statement.start.row, f.cell.name) not in others
             )
             result = replace(result, facts=left, notes=())
         kept.append(result)
     return kept
+
+
+def _is_of(path: str, root: str) -> bool:
+    return path == root or path.startswith((f"{root}.", f"{root}["))
 
 
 def execute_hook(index: Index, hook: Hook, protocols: tuple[Protocol, ...], watch: Watch | None = None) -> Executed:
@@ -177,6 +184,7 @@ class _Search:
         self.bound: set[Hashable] = set()
         self.seen: set[tuple[object, ...]] = set()
         self.settled: set[tuple[object, ...]] = set()  # found on two paths that were tried under every protocol
+        self.guards: dict[int, int] = {}  # condition that sent a second run another way -> on how many paths
         self.facts: dict[tuple[object, ...], Rebinding] = {}
         self.unresolved: Calls = {}
         self.sampled = False
@@ -201,6 +209,8 @@ class _Search:
                 explorer.record(oracle, default, frozenset(outcome.interpreter.bindings - standing))
             self._collect(outcome, oracle, default)
             aimless += not explorer.promising
+            if outcome.captured == []:
+                explorer.made_no_difference()
             fruitless = 0 if outcome.captured else fruitless + (not explorer.promising)
             if fruitless >= MAX_FRUITLESS or aimless >= MAX_AIMLESS:
                 explorer.only_promising = True
@@ -229,7 +239,7 @@ class _Search:
         new = {fact.key for fact in found} - self.settled
         if Protocol.SLEEP in self.protocols and (outcome.completed or outcome.refused) and not self.hook.lazy:
             found += self._again(oracle, default, Protocol.SLEEP)
-        if (new or outcome.refused) and not self.hook.lazy:
+        if (new or outcome.refused or self._goes_another_way(outcome)) and not self.hook.lazy:
             self.settled |= {key for key in new if key in self.seen}
             self.seen |= new
             for protocol in (p for p in self.protocols[1:] if p is not Protocol.SLEEP):
@@ -237,6 +247,14 @@ class _Search:
         for fact in found:
             known = self.facts.get(fact.key)
             self.facts[fact.key] = fact if known is None else combine(known, fact)
+
+    def _goes_another_way(self, outcome: Outcome) -> bool:
+        """Whether a condition kept the second run from what the first did: under another protocol it may not."""
+        guard = guard_of(outcome.interpreter, outcome) if outcome.completed else None
+        if guard is None or self.guards.get(id(guard[0]), 0) >= MAX_GUARDED:
+            return False
+        self.guards[id(guard[0])] = self.guards.get(id(guard[0]), 0) + 1
+        return True
 
     def _joined(self, found: list[Rebinding], more: list[Rebinding], protocol: Protocol) -> list[Rebinding]:
         """A hook that the reload does not call again leaves what it derived as it was: the same cells, one finding each."""

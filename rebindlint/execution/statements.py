@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any
 
 from rebindlint.execution import attributes, conditions, tensors
@@ -20,16 +22,17 @@ from rebindlint.execution.interpreter import (
 from rebindlint.execution.oracle import FAR
 from rebindlint.execution.values import DELETED, NOTHING, Const, DictValue, Env, Function, ListValue, Unknown, Value
 from rebindlint.index.classes import FunctionInfo, binds
-from rebindlint.index.modules import descend, imported_names, is_type_checking
+from rebindlint.index.modules import descend, imported_names, is_type_checking, text_of
 
 __all__ = ["execute"]
+
+_MOST_KEYS = 6  # questions that a value or an arm is said to hang on
 
 
 def execute(m: Interpreter, body: list[ast.stmt], env: Env) -> None:
     frame = m.frames[-1]
     covered = m.covered
     blocks, depth = frame.blocks, len(frame.blocks)
-    in_hook = len(m.frames) == 1
     for position, node in enumerate(body):
         m.steps += 1
         if m.steps > MAX_STEPS:
@@ -38,8 +41,7 @@ def execute(m: Interpreter, body: list[ast.stmt], env: Env) -> None:
         covered.add(id(node))
         handler = _HANDLERS.get(type(node))
         if handler is not None:
-            if in_hook:
-                blocks[depth:] = [(body, position)]  # whatever an exception left behind is gone
+            blocks[depth:] = [(body, position)]  # whatever an exception left behind is gone
             handler(m, node, env)
     del blocks[depth:]
 
@@ -49,17 +51,30 @@ def _expression(m: Interpreter, node: ast.Expr, env: Env) -> None:
 
 
 def _assign(m: Interpreter, node: ast.Assign, env: Env) -> None:
+    before = len(m.oracle.consulted)
     value = evaluate(m, node.value, env)
     m.frame.statement = node
     for target in node.targets:
+        _hangs_on(m, target, env, before)
         bind(m, target, value, env)
 
 
 def _annotated(m: Interpreter, node: ast.AnnAssign, env: Env) -> None:
     if node.value is not None:
+        before = len(m.oracle.consulted)
         value = evaluate(m, node.value, env)
         m.frame.statement = node
+        _hangs_on(m, node.target, env, before)
         bind(m, node.target, value, env)
+
+
+def _hangs_on(m: Interpreter, target: ast.expr, env: Env, before: int) -> None:
+    """Remember the questions that decided what is bound here, and whether anything is: a later condition on it hangs on them."""
+    keys = (*m.oracle.consulted[before:], *(m.governing[-1] if m.governing else ()))
+    if isinstance(target, ast.Name):
+        m.governed[(id(env), target.id)] = keys
+    elif isinstance(target, ast.Attribute):
+        m.governed[target.attr] = keys
 
 
 def _augmented(m: Interpreter, node: ast.AugAssign, env: Env) -> None:
@@ -89,40 +104,101 @@ def _augmented(m: Interpreter, node: ast.AugAssign, env: Env) -> None:
     bind(m, node.target, binary(m, node.op, old, value), env)
 
 
+class _Kind(Enum):
+    """What the arms of a condition say about it."""
+
+    OPEN = auto()
+    FIRST_ARM = auto()  # one of the arms was taken, so this one is tried first
+    HOLDS = auto()  # the other arm refuses
+    FAILS = auto()  # this arm refuses
+    NEVER = auto()  # for type checkers only
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What never changes about a condition; ``variables`` and ``attributes`` are names that its test reads."""
+
+    kind: _Kind
+    variables: tuple[str, ...]
+    attributes: tuple[str, ...]
+
+
+def _shape(m: Interpreter, node: ast.If) -> _Shape:
+    known = m.index.shapes.get(id(node))
+    if known is None:
+        if is_type_checking(node.test):
+            kind = _Kind.NEVER
+        elif _raises(node.body):
+            kind = _Kind.FAILS
+        elif _raises(node.orelse):
+            kind = _Kind.HOLDS
+        else:
+            kind = _Kind.FIRST_ARM if _falls_through_to_raise(node.orelse) else _Kind.OPEN
+        inside = descend(node.test)
+        known = m.index.shapes[id(node)] = _Shape(
+            kind,
+            tuple(n.id for n in inside if isinstance(n, ast.Name)),
+            tuple(n.attr for n in inside if isinstance(n, ast.Attribute)),
+        )
+    assert isinstance(known, _Shape)
+    return known
+
+
 def _if(m: Interpreter, node: ast.If, env: Env) -> None:
-    if is_type_checking(node.test):
+    shape = _shape(m, node)
+    oracle = m.oracle
+    keys: Sequence[Hashable] = ()
+    if shape.kind is _Kind.NEVER:
         execute(m, node.orelse, env)
         return
-    wanted = False if _raises(node.body) else True if _raises(node.orelse) else None
-    if wanted is None:
-        before = len(m.oracle.asked)
-        default = m.oracle.default
-        if _falls_through_to_raise(node.orelse):
-            m.oracle.default = 1  # one of the arms was taken, so this one is tried first
+    if shape.kind is _Kind.OPEN or shape.kind is _Kind.FIRST_ARM:
+        before, asked = len(oracle.consulted), len(oracle.asked)
+        default = oracle.default
+        if shape.kind is _Kind.FIRST_ARM:
+            oracle.default = 1
         try:
             taken = conditions.truth(m, node.test, env)
         finally:
-            m.oracle.default = default
-        if len(m.oracle.asked) > before:
-            _weigh(m, node, taken, before)
+            oracle.default = default
+        if m.run > 1:
+            keys = [key for key, _ in oracle.asked[asked:]]
+        else:
+            keys = oracle.consulted[before:] or _governing(m, shape, env)
+        if keys:
+            _weigh(m, node, taken, keys)
     else:
-        taken = conditions.assume(m, node.test, env, wanted)
+        taken = conditions.assume(m, node.test, env, shape.kind is _Kind.HOLDS)
     m.decided(node.test, taken)
-    execute(m, node.body if taken else node.orelse, env)
+    if not keys:
+        execute(m, node.body if taken else node.orelse, env)
+        return
+    m.governing.append((*keys, *(m.governing[-1] if m.governing else ()))[:_MOST_KEYS])
+    try:
+        execute(m, node.body if taken else node.orelse, env)
+    finally:
+        m.governing.pop()
 
 
-def _weigh(m: Interpreter, node: ast.If, taken: bool, before: int) -> None:
+def _governing(m: Interpreter, shape: _Shape, env: Env) -> Sequence[Hashable]:
+    """The questions that a condition hangs on which asks none itself: what it reads was bound, or was not, on their account."""
+    found = [key for name in shape.variables for key in m.governed.get((id(env), name), ())]
+    found += [key for name in shape.attributes for key in m.governed.get(name, ())]
+    return found[:_MOST_KEYS]
+
+
+def _weigh(m: Interpreter, node: ast.If, taken: bool, keys: Sequence[Hashable]) -> None:
     """An arm that binds nothing is of little interest, one whose bindings were seen already of less."""
     goal = _binding_statements(m, node.orelse if taken else node.body, m.frame.info)
     last = (node.body if taken else node.orelse or [node])[-1]
-    leaves = isinstance(last, ast.Return | ast.Continue | ast.Break)
-    if leaves and len(m.frames) == 1:  # the other arm of the hook itself goes on to what stands behind it
+    leaves = isinstance(last, (ast.Return, ast.Continue, ast.Break))
+    if leaves:  # the other arm goes on to what stands behind it
         for body, position in m.frame.blocks:
             goal |= _binding_statements(m, body, m.frame.info, position + 1)
-    for key, _ in m.oracle.asked[before:]:
-        m.oracle.goals[key] = goal
-        if not goal and not leaves:
-            m.oracle.ranks[key] += FAR
+    # without another arm it only leaves something out
+    idle = 0 if leaves else FAR if node.orelse else 2 * FAR
+    for key in keys:
+        m.oracle.goals[key] = m.oracle.goals.get(key, frozenset()) | goal
+        m.oracle.idle[key] = min(m.oracle.idle.get(key, idle), idle)
 
 
 def _binding_statements(m: Interpreter, body: list[ast.stmt], info: FunctionInfo, start: int = 0) -> frozenset[int]:
@@ -209,7 +285,7 @@ def _try(m: Interpreter, node: ast.Try | ast.TryStar, env: Env) -> None:
         if (
             node.handlers
             and _only_imports(node.body)
-            and not m.ask(f"import {ast.unparse(node.body[0])[:60]}", node, default=1)
+            and not m.ask(f"import {text_of(node.body[0])[:60]}", node, default=1)
         ):
             execute(m, node.handlers[0].body, env)
         else:
@@ -241,7 +317,7 @@ def _catches_absence(handler: ast.ExceptHandler) -> bool:
 
 
 def _only_imports(body: list[ast.stmt]) -> bool:
-    return all(isinstance(node, ast.Import | ast.ImportFrom) for node in body)
+    return all(isinstance(node, (ast.Import, ast.ImportFrom)) for node in body)
 
 
 def _assert(m: Interpreter, node: ast.Assert, env: Env) -> None:

@@ -282,7 +282,7 @@ def _dimension(sizes: tuple[Value, ...], index: Value) -> Value | None:
 def _sizes(args: list[Value]) -> tuple[Value, ...]:
     """The sizes that an allocator is given, one after another or as one sequence; empty when they are not all known."""
     given = args[0].items if args and isinstance(args[0], ListValue) and args[0].closed else args
-    return tuple(given) if all(isinstance(a, Const | Unknown) and is_stable(label_of(a)) for a in given) else ()
+    return tuple(given) if all(isinstance(a, (Const, Unknown)) and is_stable(label_of(a)) for a in given) else ()
 
 
 def _set(m: Interpreter, tensor: Tensor, args: list[Value]) -> Tensor:
@@ -395,7 +395,7 @@ def function(m: Interpreter, name: str, args: list[Value], keywords: dict[str, V
 
 def _is_number(args: list[Value]) -> bool:
     """``torch.tensor(1.0)`` without a device: a constant in host memory."""
-    return bool(args) and isinstance(args[0], Const) and isinstance(args[0].value, int | float)
+    return bool(args) and isinstance(args[0], Const) and isinstance(args[0].value, (int, float))
 
 
 def _names_host(keywords: dict[str, Value]) -> bool:
@@ -432,7 +432,7 @@ def _custom(m: Interpreter, name: str, every: list[Value], node: ast.AST) -> Val
     tensors = [
         t
         for v in every
-        if isinstance(v, Tensor | Unknown) and (t := v if isinstance(v, Tensor) else v.tensor) is not None
+        if isinstance(v, (Tensor, Unknown)) and (t := v if isinstance(v, Tensor) else v.tensor) is not None
     ]
     if isinstance(m.frame.statement, ast.Expr) and m.frame.statement.value is node and tensors:
         target = tensors[0]

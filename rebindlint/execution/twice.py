@@ -36,6 +36,7 @@ from rebindlint.execution.values import (
 )
 from rebindlint.index.classes import FunctionInfo
 from rebindlint.index.hooks import LAYER_NAMES, Hook
+from rebindlint.index.modules import text_of
 from rebindlint.index.tree import Index
 from rebindlint.model import Protocol
 
@@ -96,6 +97,8 @@ def execute_twice(
             if isinstance(root, Obj):
                 initial.allocate_all(m, root)
     oracle.asked.clear()
+    oracle.consulted.clear()
+    m.governed.clear()
     oracle.recording = True
     try:
         _run(m, 1, hook, receiver, arguments)
@@ -175,7 +178,7 @@ def _objects(m: Interpreter, hook: Hook) -> tuple[Value | None, dict[str, Value]
 
 
 def _is_module_annotation(m: Interpreter, info: FunctionInfo, argument: ast.arg) -> bool:
-    return argument.annotation is not None and ast.unparse(argument.annotation).strip("'\"").endswith("nn.Module")
+    return argument.annotation is not None and text_of(argument.annotation).strip("'\"").endswith("nn.Module")
 
 
 def _layer(m: Interpreter, info: FunctionInfo, argument: ast.arg) -> Obj:
@@ -240,13 +243,13 @@ def _run(m: Interpreter, number: int, hook: Hook, receiver: Value | None, argume
 def shared_roots(m: Interpreter) -> list[tuple[str, Value]]:
     """Module globals, class attributes and remembered results that the execution bound or looked at, as they are now."""
     found: list[tuple[str, Value]] = [
-        (name, value) for (_, name), value in m.globals.items() if not isinstance(value, Const | Unknown | Tensor)
+        (name, value) for (_, name), value in m.globals.items() if not isinstance(value, (Const, Unknown, Tensor))
     ]
     classes = {id(cls): cls for cls in m.keep if hasattr(cls, "qualified")}
     for (number, name), value in m.class_attributes.items():
-        if not isinstance(value, Const | Unknown):
+        if not isinstance(value, (Const, Unknown)):
             found.append((f"{getattr(classes.get(number), 'name', 'class')}.{name}", value))
-    found += [("cache", value) for value in m.cached.values() if not isinstance(value, Const | Unknown)]
+    found += [("cache", value) for value in m.cached.values() if not isinstance(value, (Const, Unknown))]
     kept: dict[object, Value] = {name: value for (_, name), value in m.globals.items() if isinstance(value, Tensor)}
     return [*found, ("globals", DictValue(kept))] if kept else found
 

@@ -315,7 +315,7 @@ def label_of(value: Value) -> str:
     """A label that is the same in both runs for the same configuration, ``"?"`` where there is none."""
     if isinstance(value, Const):
         return repr(value.value)
-    if isinstance(value, Unknown | External | Obj | Scalar):
+    if isinstance(value, (Unknown, External, Obj, Scalar)):
         return value.label
     if isinstance(value, ClassValue):
         return value.info.name

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from rebindlint.index.modules import FunctionNode, Module, descend
 
-__all__ = ["ClassInfo", "FunctionInfo", "InitWrite", "decorator_names"]
+__all__ = ["ClassInfo", "FunctionInfo", "InitWrite", "class_bound", "decorator_names"]
 
 
 def decorator_names(node: FunctionNode | ast.ClassDef) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ class FunctionInfo:
     @cached_property
     def is_generator(self) -> bool:
         return not isinstance(self.node, ast.Lambda) and any(
-            isinstance(node, ast.Yield | ast.YieldFrom) for node in _own_nodes(self.node)
+            isinstance(node, (ast.Yield, ast.YieldFrom)) for node in _own_nodes(self.node)
         )
 
     @cached_property
@@ -101,6 +101,18 @@ class FunctionInfo:
     def positional(self) -> tuple[str, ...]:
         """Names of the parameters that arguments by position go to."""
         return tuple(a.arg for a in [*self.node.args.posonlyargs, *self.node.args.args])
+
+    @cached_property
+    def defaults(self) -> dict[str, ast.expr]:
+        """Parameters that arguments by position go to, with the default where there is one."""
+        given = self.node.args.defaults
+        return dict(zip(self.positional[len(self.positional) - len(given) :], given, strict=True))
+
+    @cached_property
+    def keyword_only(self) -> tuple[tuple[str, ast.expr | None], ...]:
+        """Parameters that only keywords go to, with their defaults."""
+        spec = self.node.args
+        return tuple((a.arg, default) for a, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True))
 
     @cached_property
     def assignments(self) -> tuple[ast.Assign, ...]:
@@ -161,8 +173,8 @@ _OF_INTEREST = frozenset({ast.Attribute, ast.Subscript, ast.Call, ast.Return, as
 
 def binds(node: ast.AST) -> bool:
     """Whether this very node binds an attribute or slot, or is a call that by its name does or is given the whole layer."""
-    if isinstance(node, ast.Attribute | ast.Subscript):
-        return isinstance(node.ctx, ast.Store | ast.Del)
+    if isinstance(node, (ast.Attribute, ast.Subscript)):
+        return isinstance(node.ctx, (ast.Store, ast.Del))
     return isinstance(node, ast.Call) and (_callee_name(node) in _BINDING_CALLS or _layer_argument(node))
 
 
@@ -205,7 +217,7 @@ def _own_nodes(node: ast.AST) -> list[ast.AST]:
     while stack:
         current = stack.pop()
         found.append(current)
-        if not isinstance(current, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+        if not isinstance(current, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
             stack.extend(ast.iter_child_nodes(current))
     return found
 
@@ -232,7 +244,7 @@ class ClassInfo:
 
     def __post_init__(self) -> None:
         for node in self.node.body:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 info = FunctionInfo(node, self.module, self)
                 kinds = [
                     d.attr
@@ -328,7 +340,7 @@ def _collect(body: list[ast.stmt], info: FunctionInfo, conditional: bool, found:
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             _collect_registration(node.value, info, conditional, found)
         for target in targets:
-            items = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+            items = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
             for item in items:
                 if (
                     isinstance(item, ast.Attribute)
@@ -339,7 +351,7 @@ def _collect(body: list[ast.stmt], info: FunctionInfo, conditional: bool, found:
                     found.setdefault(item.attr, []).append(InitWrite(part, annotation, conditional, info))
         for inner in ("body", "orelse", "finalbody"):
             block = getattr(node, inner, None)
-            if block and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if block and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 _collect(block, info, conditional or not isinstance(node, ast.With), found)
         for handler in getattr(node, "handlers", ()):
             _collect(handler.body, info, True, found)

@@ -222,7 +222,7 @@ def _narrowed(test: ast.expr) -> dict[str, tuple[ast.expr, ...]]:
 def _is_empty(function: FunctionInfo) -> bool:
     """Nothing but a docstring, ``pass``, ``...``, ``return`` or ``raise``."""
     return isinstance(function.node, ast.Lambda) or all(
-        isinstance(node, ast.Pass | ast.Raise)
+        isinstance(node, (ast.Pass, ast.Raise))
         or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
         or (isinstance(node, ast.Return) and (node.value is None or isinstance(node.value, ast.Constant)))
         for node in function.node.body

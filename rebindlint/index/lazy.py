@@ -115,7 +115,7 @@ def _ifs(body: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], int, ast.If]]:
             yield body, position, node
         for inner in ("body", "orelse", "finalbody"):
             block = getattr(node, inner, None)
-            if block and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if block and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 yield from _ifs(block)
 
 
@@ -139,12 +139,12 @@ def _attribute(target: ast.expr) -> str:
 
 def _alone(info: FunctionInfo, before: list[ast.stmt], guard: ast.If) -> FunctionInfo:
     """The function cut down to the guard and the assignments before it that names in it come from."""
-    assert isinstance(info.node, ast.FunctionDef | ast.AsyncFunctionDef)
+    assert isinstance(info.node, (ast.FunctionDef, ast.AsyncFunctionDef))
     wanted = {node.id for node in descend(guard) if isinstance(node, ast.Name)}
     kept: list[ast.stmt] = []
     for statement in reversed(before):
         bound = {t.id for t in _targets(statement) if isinstance(t, ast.Name)}
-        imported = isinstance(statement, ast.Import | ast.ImportFrom)
+        imported = isinstance(statement, (ast.Import, ast.ImportFrom))
         if imported or (bound & wanted and len(kept) < _SLICE):
             kept.insert(0, statement)
             wanted |= {node.id for node in descend(statement) if isinstance(node, ast.Name)}

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Assigned", "Defined", "Imported", "Module", "Name", "descend", "is_type_checking"]
+__all__ = ["Assigned", "Defined", "Imported", "Module", "Name", "descend", "is_type_checking", "text_of"]
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+_GLOBAL = re.compile(r"^[ \t]+global[ \t]+([\w, \t]+)", re.M)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,12 @@ class Module:
     stars: list[str] = field(default_factory=list)
     imports: set[str] = field(default_factory=set)
     _lines: list[str] = field(default_factory=list)
+    _rebound: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
+        unconditional = set(self.tree.body)
         for node in _top_level(self.tree.body):
-            self._declare(node)
+            self._declare(node, chosen=node not in unconditional)
 
     @property
     def lines(self) -> list[str]:
@@ -62,14 +65,26 @@ class Module:
             self._lines.extend(re.split(r"\r\n|\n|\r", self.text))
         return self._lines
 
-    def _declare(self, node: ast.stmt) -> None:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+    @property
+    def rebound(self) -> frozenset[str]:
+        """Names that some function declares ``global``."""
+        if self._rebound is None:
+            lines = _GLOBAL.findall(self.text)
+            self._rebound = frozenset(name.strip() for line in lines for name in line.split(","))
+        return self._rebound
+
+    def _declare(self, node: ast.stmt, *, chosen: bool) -> None:
+        """``chosen``: it stands in a branch. Where branches assign different things, nothing says which of them holds."""
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             self.names[node.name] = Defined(node)
         elif isinstance(node, ast.Assign):
             for target in node.targets:
                 for name in _names_of(target):
-                    if name not in self.names or isinstance(self.names[name], Assigned):
-                        self.names[name] = Assigned(node.value if isinstance(target, ast.Name) else _UNKNOWN)
+                    known = self.names.get(name)
+                    if known is None or isinstance(known, Assigned):
+                        value = node.value if isinstance(target, ast.Name) else _UNKNOWN
+                        differs = known is not None and ast.dump(known.value) != ast.dump(value)
+                        self.names[name] = Assigned(_UNKNOWN if chosen and differs else value)
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             if node.value is not None:
                 self.names.setdefault(node.target.id, Assigned(node.value, node.annotation))
@@ -88,7 +103,7 @@ _UNKNOWN = ast.Name("<unpacked>", ast.Load(), lineno=0, col_offset=0, end_lineno
 def _names_of(target: ast.expr) -> Iterator[str]:
     if isinstance(target, ast.Name):
         yield target.id
-    elif isinstance(target, ast.Tuple | ast.List):
+    elif isinstance(target, (ast.Tuple, ast.List)):
         for item in target.elts:
             yield from _names_of(item)
 
@@ -103,7 +118,7 @@ def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
                 continue
             yield from _top_level(node.body)
             yield from _top_level(node.orelse)
-        elif isinstance(node, ast.Try | ast.TryStar):
+        elif isinstance(node, (ast.Try, ast.TryStar)):
             yield from _top_level(node.body)
             for handler in node.handlers:
                 yield from _top_level(handler.body)
@@ -143,6 +158,14 @@ def imported_names(node: ast.stmt, module: str, is_package: bool) -> Iterator[tu
             base = ".".join([*parts, base] if base else parts)
         for alias in node.names:
             yield alias.asname or alias.name, Imported(base, "" if alias.name == "*" else alias.name)
+
+
+def text_of(node: ast.AST) -> str:
+    """``ast.unparse``, once for each node: it takes longer than executing most statements."""
+    known = node.__dict__.get("_text")
+    if known is None:
+        known = node.__dict__["_text"] = ast.unparse(node)
+    return str(known)
 
 
 def descend(*roots: ast.AST) -> list[ast.AST]:

@@ -32,6 +32,7 @@ Resolved = FunctionInfo | ClassInfo | Module | External | tuple[Module, Assigned
 
 _CLASS = re.compile(rb"^[ \t]*class[ \t]+(\w+)[ \t]*(?:\[[^\]]*\])?[ \t]*\(([^)]*)\)", re.M)
 _MODULE_BASES = ("torch.nn.", "nn.")
+_ENUMS = ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
 _MAX_DEPTH = 12
 
 
@@ -55,6 +56,7 @@ class Index:
         self.pure: dict[object, Any] = {}  # results of calls that depend on constants alone, for every execution
         self.roots: dict[int, int] = {}  # id of a hook's syntax node -> its number
         self.helpers: dict[FunctionInfo, Dialect] = {}  # replace helpers that an execution entered
+        self.shapes: dict[int, object] = {}  # id of a condition -> what its arms say about it
         self.binding_statements: dict[
             tuple[int, int], frozenset[int]
         ] = {}  # id of an arm, from where -> ids of what binds something in it
@@ -67,6 +69,9 @@ class Index:
         self._externals: dict[int, frozenset[str]] = {}
         self._subclass_lines: dict[str, list[tuple[str, str]]] | None = None
         self._is_module: dict[int, bool] = {}
+        self._is_enumeration: dict[int, bool] = {}
+        self._methods: dict[tuple[int, str], FunctionInfo | None] = {}
+        self._members: dict[tuple[int, str], tuple[ClassInfo, FunctionInfo | None] | None] = {}
 
     # ---- modules
 
@@ -222,10 +227,25 @@ class Index:
         return self._externals.get(id(info), frozenset())
 
     def method(self, info: ClassInfo, name: str) -> FunctionInfo | None:
-        for cls in self.mro(info):
-            if name in cls.methods:
-                return cls.methods[name]
-        return None
+        key = (id(info), name)
+        if key not in self._methods:
+            self._methods[key] = next((cls.methods[name] for cls in self.mro(info) if name in cls.methods), None)
+        return self._methods[key]
+
+    def member(self, info: ClassInfo, name: str) -> tuple[ClassInfo, FunctionInfo | None] | None:
+        """The first class in the hierarchy whose body has ``name``, and the method when it is one."""
+        key = (id(info), name)
+        if key not in self._members:
+            home = next((cls for cls in self.mro(info) if name in cls.methods or name in cls.attributes), None)
+            self._members[key] = (home, home.methods.get(name)) if home is not None else None
+        return self._members[key]
+
+    def is_enumeration(self, info: ClassInfo) -> bool:
+        known = self._is_enumeration.get(id(info))
+        if known is None:
+            names = self.externals(info)
+            known = self._is_enumeration[id(info)] = any(name.rpartition(".")[2] in _ENUMS for name in names)
+        return known
 
     def is_subclass(self, info: ClassInfo, of: ClassInfo) -> bool:
         return of in self.mro(info)
