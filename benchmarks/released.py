@@ -23,7 +23,7 @@ def folder_of(tree: str) -> Path:
     default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "rebindlint-corpus"
     folder = Path(os.environ.get("REBINDLINT_CORPUS", default)) / tree
     if not (folder / ".complete").exists():
-        print(f"Downloading the wheel of {tree} (once) for its Python files ...", file=sys.stderr)
+        print(f"Downloading the wheel of {tree} for its Python files (once; an engine's is large) ...", file=sys.stderr)
         _download(folder, "==".join(tree.rsplit("-", 1)))
     return folder
 

@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from pathlib import Path
 import click
 
 EXAMPLES = Path(__file__).resolve().parent
-RELEASE = "vllm==0.25.1"
+RELEASE = "vllm-0.25.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,39 +94,17 @@ def _echo(text: str) -> None:
 
 def _released() -> Tree | None:
     """The released vLLM, or None (with the reason printed) when it cannot be had."""
-    default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "rebindlint-corpus"
-    corpus = Path(os.environ.get("REBINDLINT_CORPUS", default))
-    folder = corpus / RELEASE.replace("==", "-")
-    if not (folder / ".complete").exists():
-        click.echo(f"Downloading the wheel of {RELEASE} (several hundred megabytes, once) for its Python files ...")
-        failure = _download(folder)
-        if failure:
-            click.echo(f"Not available, so a bundled tree is linted instead: {failure}")
-            return None
-    shown = ("vllm/model_executor/layers/attention/mla_attention.py", "vllm/v1/attention/backends/flashinfer.py")
-    return Tree(RELEASE.replace("==", " "), folder, "vllm", shown)
+    sys.path.insert(0, str(EXAMPLES.parent))  # the benchmarks lint the same releases; they are not installed
+    from benchmarks.released import folder_of
+    from rebindlint.model import RebindlintError
 
-
-def _download(folder: Path) -> str:
-    """Fill ``folder`` with the release's Python files; gives back what went wrong, in one line."""
-    command = [sys.executable, "-m", "pip", "download", "-qq", "--disable-pip-version-check", "--retries", "1"]
-    command += ["--no-deps", "--only-binary=:all:", "--python-version", "3.12", "--platform", "any"]
-    for glibc in ("2_35", "2_34", "2_31", "2_28", "2_17"):
-        command += ["--platform", f"manylinux_{glibc}_x86_64"]
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder) as wheels:
-            run = subprocess.run([*command, "-d", wheels, RELEASE], capture_output=True, text=True, check=False)
-            if run.returncode:
-                lines = run.stderr.strip().splitlines()
-                return lines[-1] if lines else f"pip ended with {run.returncode}"
-            for wheel in Path(wheels).glob("*.whl"):
-                with zipfile.ZipFile(wheel) as archive:
-                    archive.extractall(folder, [n for n in archive.namelist() if n.endswith(".py")])
-        (folder / ".complete").touch()
-    except (OSError, zipfile.BadZipFile) as error:
-        return str(error)
-    return ""
+        folder = folder_of(RELEASE)
+    except RebindlintError as error:
+        click.echo(f"Not available, so a bundled tree is linted instead: {error}")
+        return None
+    shown = ("vllm/model_executor/layers/attention/mla_attention.py", "vllm/v1/attention/backends/flashinfer.py")
+    return Tree(RELEASE.replace("-", " "), folder, "vllm", shown)
 
 
 # Lint and fix
@@ -148,7 +125,8 @@ def _summary(tree: Tree) -> None:
     findings = json.loads(_rebindlint(tree.folder, "--output-format", "json", tree.package))
     seconds = time.perf_counter() - started
     severities = Counter(f["severity"] for f in findings)
-    counted = ", ".join(f"{severities[s]} {s}s" for s in ("error", "warning", "note") if severities[s])
+    counts = {s: severities[s] for s in ("error", "warning", "note") if severities[s]}
+    counted = ", ".join(f"{count} {s}" if count == 1 else f"{count} {s}s" for s, count in counts.items())
     files = len({f["filename"] for f in findings})
     click.echo(f"rebindlint {tree.package}: {counted or 'nothing'} in {files} files, {seconds:.1f} s")
     for (code, name), count in sorted(Counter((f["code"], f["name"]) for f in findings).items()):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from rebindlint.check import diagnose
+from rebindlint.concerned import execute_concerned
 from rebindlint.config import Config
 from rebindlint.execution.places import place_of
 from rebindlint.execution.run import PROTOCOLS, Executed, HookExecuted, execute_each
@@ -55,11 +56,24 @@ class Audit:
 
 
 def audit(discovered: Discovered, config: Config, progress: Progress | None = None) -> Audit:
-    """Executes the hooks of the project and tells about those in the given files. Rules that the configuration leaves out are not asked."""
+    """Executes the hooks in the given files and tells about them. Rules that the configuration leaves out are not asked.
+
+    Hooks of other files are executed where they may call into the given ones: some hooks are judged with those that call them.
+    """
     index = build_index(discovered.sources, config)
     chosen = config.reload not in (None, "", "all")
     protocols = tuple(p for p in PROTOCOLS if not chosen or p == config.reload)
-    every = execute_each(index, config, jobs=config.jobs, progress=progress, watch=Ledger)
+    if {source.shown for source in discovered.sources} == discovered.targets:
+        every = execute_each(index, config, jobs=config.jobs, progress=progress, watch=Ledger)
+    else:
+        every = execute_concerned(
+            index,
+            config,
+            lambda hooks: [h.function for h in hooks if h.function.module.shown in discovered.targets],
+            jobs=config.jobs,
+            progress=progress,
+            watch=Ledger,
+        )
     inside = (one for one in every if one.hook.function.module.shown in discovered.targets)
     return Audit(tuple(_audited(index, one, config, protocols, discovered.read) for one in inside), protocols)
 

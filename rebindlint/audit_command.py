@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import sys
 import time
@@ -39,6 +40,7 @@ def list_hooks(paths: tuple[str, ...], options: Mapping[str, object]) -> int:
         ProgressBar(enabled=not quiet) as progress,
     ):
         found = audit(discovered, config, progress)
+    gc.freeze()  # the syntax trees stay to the end; the collector need not walk them while the table is drawn
     if output_format == "json":
         sys.stdout.write(render_json(found))
     else:

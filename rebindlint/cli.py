@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
 import os
@@ -19,7 +20,10 @@ from rebindlint.version import installed_version
 __all__ = ["cli", "main"]
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+_PATH = click.Path(readable=False)  # what cannot be read is one failure among others, not the end of the run
 _F = TypeVar("_F", bound=Callable[..., object])
+# What writing to a stream may meet; files that are written say so themselves.
+_OUTPUT_LOST = frozenset({errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG})
 _RUNTIME = {
     "report": ("rebindlint.runtime.merge", "report_command"),
     "run": ("rebindlint.runtime.launch", "run_command"),
@@ -31,7 +35,7 @@ class _DefaultsToCheck(click.Group):
     """A group whose arguments belong to ``check`` unless the first one names a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        own = {"-h", "--help", "--version", *self.list_commands(ctx)}
+        own = {"-h", "--help", "-V", "--version", *self.list_commands(ctx)}
         return super().parse_args(ctx, args if args and args[0] in own else ["check", *args])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -59,7 +63,7 @@ class _DefaultsToCheck(click.Group):
 
 
 @click.group(cls=_DefaultsToCheck, context_settings=_CONTEXT, no_args_is_help=False)
-@click.version_option(installed_version(), prog_name="rebindlint", message="%(prog)s %(version)s")
+@click.version_option(installed_version(), "-V", "--version", prog_name="rebindlint", message="%(prog)s %(version)s")
 def cli() -> None:
     """Find, explain and fix tensor-rebinding hazards in the weight-reload hooks of LLM engines.
 
@@ -73,6 +77,8 @@ def _codes(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]
     from rebindlint.config_values import parse_selector
 
     parts = [part for value in values for part in value.split(",") if part.strip()]
+    if values and not parts:  # an empty variable of a script; no rule would be asked
+        raise click.BadParameter("holds no rule code")
     try:
         return tuple(parse_selector(part) for part in parts) if values else None
     except ValueError as error:
@@ -192,8 +198,18 @@ _RUNNING = _options(
 )
 
 
+def _refuse_mistyped_command(paths: Sequence[str]) -> None:
+    """``rebindlint explian RB101`` names no files; saying of each that it is missing would not help."""
+    if paths and not os.path.lexists(paths[0]):
+        from difflib import get_close_matches
+
+        known = cli.list_commands(click.get_current_context())
+        for meant in get_close_matches(paths[0], known, n=1, cutoff=0.75):
+            raise RebindlintError(f"{paths[0]}: no such file, folder or command (did you mean `rebindlint {meant}`?)")
+
+
 @cli.command(context_settings=_CONTEXT)
-@click.argument("paths", nargs=-1, type=click.Path())
+@click.argument("paths", nargs=-1, type=_PATH)
 @_FIXING
 @_SELECTING
 @_REPORTING
@@ -201,6 +217,7 @@ _RUNNING = _options(
 @_RUNNING
 def check(paths: tuple[str, ...], **options: object) -> NoReturn:
     """Lint files and folders (the default command)."""
+    _refuse_mistyped_command(paths)
     from rebindlint.command import Options
     from rebindlint.command import check as lint
 
@@ -211,7 +228,7 @@ def check(paths: tuple[str, ...], **options: object) -> NoReturn:
     sys.exit(status)
 
 
-@cli.command(context_settings=_CONTEXT)
+@cli.command(context_settings=_CONTEXT, short_help="Print the page of a rule, or how a finding came about.")
 @click.argument("code")
 @click.argument("place", required=False)
 @_PROTOCOL
@@ -231,8 +248,8 @@ def explain(code: str, place: str | None, **options: object) -> None:
         _leave("interrupted", 130)
 
 
-@cli.command(context_settings=_CONTEXT)
-@click.argument("paths", nargs=-1, type=click.Path())
+@cli.command(context_settings=_CONTEXT, short_help="List every hook with its cells and verdicts.")
+@click.argument("paths", nargs=-1, type=_PATH)
 @_PROTOCOL
 @click.option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @_EXCLUDING
@@ -253,7 +270,7 @@ def hooks(paths: tuple[str, ...], **options: object) -> NoReturn:
     sys.exit(status)
 
 
-@cli.command(context_settings=_CONTEXT)
+@cli.command(context_settings=_CONTEXT, short_help="List the rules.")
 @click.option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def rules(output_format: str) -> None:
     """List the rules: code, name, whether it has a fix, and what it says."""
@@ -265,11 +282,13 @@ def rules(output_format: str) -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs a command and exits; whatever goes wrong is one line on standard error."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a character that the terminal lacks is shown as its escape
             stream.reconfigure(errors="backslashreplace")
     try:
         status = cli.main(list(arguments), prog_name="rebindlint", standalone_mode=False)
+        sys.stdout.flush()  # here, where a failure can still be told
     except (KeyboardInterrupt, click.Abort):
         _leave("interrupted", 130)
     except BrokenPipeError:
@@ -280,6 +299,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except RebindlintError as error:
         _leave(str(error), 2)
     except Exception as error:  # the only place that can tell the user in one line
+        if isinstance(error, OSError) and error.errno in _OUTPUT_LOST:
+            _close_pipe()
+            _leave(f"the output cannot be written: {error.strerror}", 2)
         if "-v" in arguments or "--verbose" in arguments:
             traceback.print_exc()
         _leave(f"internal error: {type(error).__name__}: {error} (run with --verbose for the traceback)", 2)
@@ -291,7 +313,16 @@ def _leave(message: str, status: int) -> NoReturn:
         sys.stderr.write("rebindlint: " + " ".join(message.split()) + "\n")
     except BrokenPipeError:
         _close_pipe()
+    except OSError:  # nobody can be told; the exit status is left
+        pass
     sys.exit(status)
+
+
+def _open_closed_streams() -> None:
+    """A stream that the caller has closed (``>&-``) is None; what would be written to it is wanted by nobody."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 — it stays open to the end
 
 
 def _close_pipe() -> None:

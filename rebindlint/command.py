@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rebindlint.catalogue import catalogue
-from rebindlint.config import Config, load_config
+from rebindlint.config import Config, load_config, shown_file
 from rebindlint.discover import STDIN, decode_source
 from rebindlint.interrupt import interrupts_for_this_process_only
 from rebindlint.model import RebindlintError, Severity
@@ -104,6 +104,11 @@ def _refuse_contradictions(options: Options) -> None:
         raise RebindlintError(
             "--diff prints a diff: it cannot be combined with --output-format json, whose fixes say the same"
         )
+    for option, given in (("--statistics", options.statistics), ("--output-file", options.output_file is not None)):
+        for silent in [
+            name for name, on in (("--diff", options.diff), ("--fix-only", options.fix_only)) if on and given
+        ]:
+            raise RebindlintError(f"{option} needs a report, and {silent} writes none")
 
 
 def _config(options: Options) -> Config:
@@ -120,13 +125,16 @@ def configured(anchor: str, given: Mapping[str, object], *, config_file: object,
     try:
         check_selectors(config, known)
     except RebindlintError as error:
-        raise RebindlintError(f"{config.file}: {error}") from error
+        file = shown_file(config.file, Path.cwd()) if config.file is not None else "configuration"
+        raise RebindlintError(f"{file}: {error}") from error
     config = config.but(given)
     check_selectors(config, known)
     return config
 
 
 def _read_stdin() -> tuple[str, str]:
+    if sys.stdin is None:
+        raise RebindlintError("standard input is closed")
     try:
         return decode_source(sys.stdin.buffer.read())
     except (SyntaxError, UnicodeError, LookupError) as error:

@@ -13,7 +13,7 @@ from rebindlint.config_values import PARSERS
 from rebindlint.model import RebindlintError
 from rebindlint.version import installed_version, satisfies
 
-__all__ = ["DEFAULT_EXCLUDE", "Config", "did_you_mean", "find_project_root", "load_config"]
+__all__ = ["DEFAULT_EXCLUDE", "Config", "did_you_mean", "find_project_root", "load_config", "shown_file"]
 
 DEFAULT_EXCLUDE = (
     ".bzr", ".direnv", ".eggs", ".git", ".git-rewrite", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox", ".pants.d", ".pyenv",
@@ -91,11 +91,11 @@ def load_config(
     if config_file is not None and not isolated:
         file = Path(os.path.abspath(cwd / config_file))
         return _from_table(_own_table(_read_toml(file, cwd), file, explicit=True) or {}, file, cwd)
-    start = first if first.is_dir() else first.parent
+    start = first if os.path.isdir(first) else first.parent  # unlike Path's, it never raises
     if not isolated:
         for folder in (start, *start.parents):
             file = folder / "pyproject.toml"
-            if file.is_file() and (table := _own_table(_read_toml(file, cwd), file)) is not None:
+            if os.path.isfile(file) and (table := _own_table(_read_toml(file, cwd), file)) is not None:
                 return _from_table(table, file, cwd)
     return Config(root=find_project_root(start) or cwd)
 
@@ -108,7 +108,7 @@ def find_project_root(start: Path) -> Path | None:
     home = Path(os.path.expanduser("~"))
     for folder in (start, *start.parents):
         markers = _PROJECT_MARKERS if folder != home else tuple(name for name in _PROJECT_MARKERS if name != ".git")
-        if folder != folder.parent and any((folder / marker).exists() for marker in markers):
+        if folder != folder.parent and any(os.path.exists(folder / marker) for marker in markers):
             return folder
     return None
 
@@ -117,9 +117,9 @@ def _read_toml(file: Path, cwd: Path) -> dict[str, object]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise RebindlintError(f"{_shown(file, cwd)}: cannot be read: {error.strerror}") from error
+        raise RebindlintError(f"{shown_file(file, cwd)}: cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RebindlintError(f"{_shown(file, cwd)}: not valid TOML: {error}") from error
+        raise RebindlintError(f"{shown_file(file, cwd)}: not valid TOML: {error}") from error
 
 
 def _own_table(document: dict[str, object], file: Path, *, explicit: bool = False) -> dict[str, object] | None:
@@ -137,15 +137,15 @@ def _from_table(table: Mapping[str, object], file: Path, cwd: Path) -> Config:
     values: dict[str, object] = {}
     for key, raw in table.items():
         if key not in PARSERS:
-            raise RebindlintError(f"{_shown(file, cwd)}: unknown key `{key}`{did_you_mean(key, PARSERS)}")
+            raise RebindlintError(f"{shown_file(file, cwd)}: unknown key `{key}`{did_you_mean(key, PARSERS)}")
         try:
             values[key.replace("-", "_")] = PARSERS[key](raw)
         except ValueError as error:
-            raise RebindlintError(f"{_shown(file, cwd)}: `{key}` {error}") from error
+            raise RebindlintError(f"{shown_file(file, cwd)}: `{key}` {error}") from error
     config = replace(Config(root=file.parent, file=file), **values)  # type: ignore[arg-type]  # PARSERS checked the types
     if config.required_version is not None and not satisfies(installed_version(), config.required_version):
         raise RebindlintError(
-            f"{_shown(file, cwd)}: rebindlint {config.required_version} is required, but this is {installed_version()}"
+            f"{shown_file(file, cwd)}: rebindlint {config.required_version} is required, but this is {installed_version()}"
         )
     return config
 
@@ -156,5 +156,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f" (did you mean `{close[0]}`?)" if close else ""
 
 
-def _shown(file: Path, cwd: Path) -> str:
+def shown_file(file: Path, cwd: Path) -> str:
+    """A configuration file as messages name it."""
     return file.relative_to(cwd).as_posix() if file.is_relative_to(cwd) else str(file)

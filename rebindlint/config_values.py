@@ -16,7 +16,7 @@ HELPER_KINDS = ("rebinds", "copies", "copies-if")
 _SELECTOR = re.compile(r"^(?:ALL|[A-Z]{1,3}[0-9]{0,3})$")
 _DOTTED = re.compile(r"^[^\W\d]\w*(?:\.[^\W\d]\w*)*$")
 _HOOK = re.compile(r"^(?:[^\W\d]\w*(?:\.[^\W\d]\w*)*:)?[^\W\d]\w*(?:\.[^\W\d]\w*)*$")
-_TARGET = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*==\d+(?:\.\d+)*$")
+_TARGET = re.compile(r"^vllm\s*==\s*\d+\.\d+(?:\.\d+)*$")  # the one engine whose helper is called from outside its tree
 
 
 def _boolean(value: object) -> bool:
@@ -87,7 +87,13 @@ def _per_file_ignores(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 def _helpers(value: object) -> tuple[tuple[str, str], ...]:
     kind = _choice(*HELPER_KINDS)
-    return tuple((_dotted(name), kind(text)) for name, text in _table(value).items())
+    found = []
+    for name, text in _table(value).items():
+        try:
+            found.append((_dotted(name), kind(text)))
+        except ValueError as error:
+            raise ValueError(f"for `{name}` {error}" if _DOTTED.match(name) else str(error)) from error
+    return tuple(found)
 
 
 def _requirement(value: object) -> str:

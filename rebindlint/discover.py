@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import tokenize
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -79,18 +80,18 @@ class _Search:
         self._texts: dict[str, tuple[str, str]] = {}  # path -> shown, text of standard input
 
     def add(self, given: str) -> None:
+        if not given:  # joined to the current folder it would be that folder
+            self._failures.append("a path is empty")
+            return
         path = os.path.abspath(os.path.join(self._cwd, given))
         is_folder = os.path.isdir(path) and not given.endswith(_SUFFIXES)
         if self._force_exclude and self._is_left_out(path, is_folder=is_folder):
             return
-        if is_folder:
+        failure = "" if is_folder else _why_no_file(path)
+        if failure:
+            self._failures.append(f"{given}: {failure}")
+        elif is_folder:
             self._targets.update(self._walk.below(path))
-        elif not os.path.exists(path):
-            self._failures.append(f"{given}: no such file or folder")
-        elif os.path.isdir(path):
-            self._failures.append(f"{given}: is a folder, although it is named like a Python file")
-        elif not (path.endswith(_SUFFIXES) or _has_python_shebang(path)):
-            self._failures.append(f"{given}: not a Python file")
         else:
             self._add_file(path)
 
@@ -147,6 +148,21 @@ class _Search:
             *(f"{self._shown(path)}: cannot be listed: {why}" for path, why in self._walk.failures),
         )
         return Discovery(targets, tuple(sources), failures)
+
+
+def _why_no_file(path: str) -> str:
+    """Why a path cannot be linted as a file; empty when it can."""
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return "no such file or folder"
+    except (OSError, ValueError) as error:  # a loop of links, a folder that may not be searched; a null byte
+        return f"cannot be read: {getattr(error, 'strerror', None) or error}"
+    if stat.S_ISDIR(mode):
+        return "is a folder, although it is named like a Python file"
+    if not stat.S_ISREG(mode):  # reading a pipe may wait for ever
+        return "not a regular file; `-` reads standard input"
+    return "" if path.endswith(_SUFFIXES) or _has_python_shebang(path) else "not a Python file"
 
 
 def _has_python_shebang(path: str) -> bool:

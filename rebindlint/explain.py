@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from rebindlint.cache import Analysis, Cache, result_key
 from rebindlint.catalogue import catalogue
-from rebindlint.config import did_you_mean
+from rebindlint.config import Config, did_you_mean
 from rebindlint.model import Diagnostic, Protocol, RebindlintError
-from rebindlint.pipeline import Examined, Progress, Request, examine, silent_about_linted_code
+from rebindlint.pipeline import (
+    Discovered,
+    Examined,
+    Progress,
+    Request,
+    examine,
+    find_files,
+    silent_about_linted_code,
+)
 from rebindlint.selection import select
+from rebindlint.suppress import apply_suppressions
 
 if TYPE_CHECKING:
     from rebindlint.execution.account import Account
@@ -68,7 +79,8 @@ def explain_finding(code: str, location: Location, request: Request, progress: P
     Raises RebindlintError, naming the findings nearby, when there is none.
     """
     code = _code(code)
-    examined = examine(request, progress)
+    part = _examine_in_part(code, location, request, progress)
+    examined, index = part or (examine(request, progress), None)
     if examined.failures:
         raise RebindlintError(examined.failures[0])
     if not examined.targets:
@@ -82,7 +94,7 @@ def explain_finding(code: str, location: Location, request: Request, progress: P
     if not found:
         unresolved = {id(d) for d in examined.analysis.unresolved if d.code != code}
         raise RebindlintError(_nothing(code, location, [d for d in inside if id(d) not in unresolved]))
-    return Explained(tuple(_explanations(found, examined, request)), examined)
+    return Explained(tuple(_explanations(found, examined, request, index)), examined)
 
 
 def _code(wanted: str) -> str:
@@ -123,17 +135,54 @@ def _nothing(code: str, location: Location, inside: list[Diagnostic]) -> str:
     return f"{place}; near it: {', '.join(listed[:_LISTED])}{more}"
 
 
+def _examine_in_part(
+    code: str, location: Location, request: Request, progress: Progress | None
+) -> tuple[Examined, Index] | None:
+    """The file by the hooks that may come to the place; None where that shows no finding, or all hooks have been executed before."""
+    discovered = find_files(request)
+    if code.startswith("RB0") or discovered.failures or len(discovered.targets) != 1:
+        return None  # what is no hazard may depend on everything
+    if request.cache and Cache.for_config(request.config).load(result_key(discovered.sources, request.config)):
+        return None
+    with silent_about_linted_code():
+        diagnostics, index = _diagnostics_near(location, discovered, request.config, progress)
+    if not any(d.code == code and _covers(d, location.row) for d in diagnostics):
+        return None
+    kept = apply_suppressions(select(diagnostics, request.config), discovered.read)
+    analysis = Analysis(tuple(diagnostics))
+    return Examined(analysis, tuple(kept), discovered.sources, discovered.targets, (), discovered.read), index
+
+
+def _diagnostics_near(
+    location: Location, discovered: Discovered, config: Config, progress: Progress | None
+) -> tuple[list[Diagnostic], Index]:
+    """Late imports: of the engine and LibCST, which a result from the cache does not need."""
+    from rebindlint import fix, registry
+    from rebindlint.check import diagnose
+    from rebindlint.concerned import facts_in, functions_at
+    from rebindlint.index import build_index
+
+    index = build_index(discovered.sources, config)
+    functions = [info for shown in discovered.targets for info in functions_at(index, shown, location.row)]
+    facts = facts_in(index, config, functions, jobs=config.jobs, progress=progress) if functions else []
+    diagnostics = diagnose(facts, registry.rules(), index, config)
+    return fix.propose(diagnostics, index, config, discovered.read), index
+
+
 # ---- accounts
 
 
-def _explanations(found: list[Diagnostic], examined: Examined, request: Request) -> list[Explanation]:
+def _explanations(
+    found: list[Diagnostic], examined: Examined, request: Request, index: Index | None
+) -> list[Explanation]:
     """Late imports: of the engine, which a plain page does not need."""
     from rebindlint.index import build_index
 
     config = request.config
     chosen = Protocol(config.reload) if config.reload not in (None, "", "all") else None
     with silent_about_linted_code():
-        index = build_index(examined.sources, config)
+        index = index or build_index(examined.sources, config)
+        gc.freeze()  # syntax trees hold no cycles; the collector would walk them again and again
         return [_explanation(d, chosen, index, examined, request) for d in found]
 
 

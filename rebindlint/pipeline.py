@@ -136,21 +136,25 @@ class _Run:
 
     def outcome(self) -> Outcome:
         analysis = self._recall_or_analyse()
+        unwritten: set[str] = set()
+        unfixed: list[Diagnostic] = []  # their files could not be written
         if self._request.fix:
             settled = fix_in_rounds(
                 self._texts, analysis, analyse_again=self._analyse_again, reported=self._reported, may_fix=self._may_fix
             )
             if self._request.write and (settled.fixed or settled.refused):
-                self._write(settled.analysis)
+                unwritten = self._write(settled.analysis)
+                unfixed = [d for d in settled.fixed if d.place.filename in unwritten]
+                settled = replace(settled, fixed=tuple(d for d in settled.fixed if d not in unfixed))
         else:
             settled = Settled(analysis, self._reported(analysis))
         return Outcome(
-            diagnostics=tuple(settled.found),
+            diagnostics=tuple(sorted((*settled.found, *unfixed), key=lambda d: d.sort_key)),
             failures=(*self._failures, *self._unreadable(settled.analysis)),
             read=self._texts.read,
             fixed=settled.fixed,
             refused=settled.refused,
-            changed=self._texts.changed(),
+            changed=tuple(change for change in self._texts.changed() if change.source.shown not in unwritten),
             files=len(self._targets),
             log=(*self._log, *self._assumptions(settled.analysis)),
         )
@@ -225,13 +229,24 @@ class _Run:
         unparsed = {name: why for name, why in analysis.unparsed.items() if why.row and name in self._targets}
         shown = analysis.unresolved if self._request.show_unresolved else ()
         everything = [*analysis.diagnostics, *shown, *(parse_error(name, why) for name, why in unparsed.items())]
+        # A comment is in use even where the configuration does not ask for the finding that it hides.
         kept = apply_suppressions(
-            select(everything, self._config), self._texts.read, files=self._targets - unparsed.keys(), is_on=self._is_on
+            everything, self._texts.read, files=self._targets - unparsed.keys(), is_on=self._is_on
         )
-        return sorted((d for d in select(kept, self._config) if self._is_reported(d)), key=lambda d: d.sort_key)
+        found = (self._as_here(d) for d in select(kept, self._config) if self._is_reported(d))
+        return sorted(found, key=lambda d: d.sort_key)
+
+    def _as_here(self, diagnostic: Diagnostic) -> Diagnostic:
+        """A fix that would change a file that was not given is shown and not applied."""
+        fix = diagnostic.fix
+        if fix is None or all(edit.place.filename in self._targets for edit in fix.edits):
+            return diagnostic
+        return replace(diagnostic, fix=replace(fix, applicability=Applicability.DISPLAY))
 
     def _is_on(self, code: str) -> bool:
         asked = code != "RB004" or self._request.show_unresolved
+        if code == "RB401":  # found under a protocol that is looked at on demand
+            asked = self._config.reload in ("sleep", "all")
         return asked and is_selected(code, self._config)
 
     def _is_reported(self, diagnostic: Diagnostic) -> bool:
@@ -253,16 +268,18 @@ class _Run:
         allowed = self._request.unsafe or fix.applicability is Applicability.SAFE
         return allowed and all(edit.place.filename in self._targets for edit in fix.edits)
 
-    def _write(self, analysis: Analysis) -> None:
-        written = True
+    def _write(self, analysis: Analysis) -> set[str]:
+        """The files that could not be written."""
+        unwritten: set[str] = set()
         for change in self._texts.changed():
             try:
                 write_source(change.source.path, change.after)
             except RebindlintError as error:
                 self._failures.append(str(error))
-                written = False
-        if written and self._cache is not None:  # the next run finds these very texts
+                unwritten.add(change.source.shown)
+        if not unwritten and self._cache is not None:  # the next run finds these very texts
             self._cache.store(result_key(self._texts.originals(), self._config), analysis)
+        return unwritten
 
     def _assumptions(self, analysis: Analysis) -> Iterator[str]:
         """What was left out or taken for granted, in numbers."""

@@ -18,6 +18,8 @@ from rebindlint.texts import split_lines
 __all__ = ["FIXED_CODES", "Suppression", "apply_suppressions", "find_suppressions"]
 
 FIXED_CODES = frozenset({"RB001"})  # what this stage reports together with a fix
+# What a bare comment does not hide, or only where it was asked for: whether these are on says nothing about its use.
+_NOT_HIDDEN = frozenset({"RB000", "RB001", "RB002", "RB004"})
 # A reason may hold `#12`; it ends where a comment of another tool begins.
 _IGNORE = re.compile(
     r"#+\s*rebindlint:\s*(?P<kind>ignore-file|ignore)(?![\w-])\s*(?:\[(?P<codes>[^\]]*)\])?"
@@ -169,17 +171,38 @@ def _hygiene(suppression: Suppression, is_on: Callable[[str], bool]) -> Iterable
         if is_on("RB002"):
             yield _bare(suppression)
     elif "RB001" not in codes and is_on("RB001"):
-        unused = [code for code in codes if code not in used and is_on(code)]
+        rules = _rules()
+        unknown = [code for code in codes if not any(_matches(code, rule) for rule in rules.values())]
+        if named := [code for code in unknown if code in rules]:
+            yield _by_name(suppression, named[0], rules[named[0]])
+            return
+        unused = [code for code in codes if code not in used and (code in unknown or is_on(code))]
         fix = Fix(Applicability.SAFE, "Remove the unused suppression", (Edit(suppression.removal, ""),))
+        why = f"; there is no rule {' or '.join(unknown)}" if unknown else ""
         if not codes:
-            yield _unused(suppression, "suppresses nothing", fix)
+            if all(is_on(rule) for rule in rules.values() if rule not in _NOT_HIDDEN):
+                yield _unused(suppression, "suppresses nothing", fix)
         elif len(unused) == len(codes):
-            yield _unused(suppression, f"of {', '.join(unused)} suppresses nothing", fix)
+            yield _unused(suppression, f"of {', '.join(unused)} suppresses nothing{why}", fix)
         elif unused:
             rewritten = _rewritten(
                 suppression, [code for code in codes if code not in unused], "Remove the unused codes"
             )
-            yield _unused(suppression, f"names {', '.join(unused)}, which it does not suppress", rewritten)
+            yield _unused(suppression, f"names {', '.join(unused)}, which it does not suppress{why}", rewritten)
+
+
+def _rules() -> dict[str, str]:
+    """The code of each rule by its name, in capitals as a comment is read."""
+    from rebindlint.catalogue import catalogue  # late: it asks here which codes are fixed
+
+    return {entry.name.upper(): entry.code for entry in catalogue()}
+
+
+def _by_name(suppression: Suppression, name: str, code: str) -> Diagnostic:
+    """Somebody means a rule and hides nothing: what they want is not to have the comment removed."""
+    message = f"this suppression names a rule by `{name.lower()}` and suppresses nothing: it needs the code, {code}"
+    advice = f"write `# rebindlint: ignore[{code}] reason`"
+    return Diagnostic("RB001", "unused-suppression", message, Severity.WARNING, suppression.place, help=advice)
 
 
 def _unused(suppression: Suppression, what: str, fix: Fix) -> Diagnostic:

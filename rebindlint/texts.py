@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import re
@@ -81,6 +82,8 @@ def write_source(path: Path, text: str) -> None:
     """
     try:
         target = path.resolve(strict=True)  # through symbolic links, which a rename would replace
+        if not os.access(target, os.W_OK):  # a rename would not ask
+            raise PermissionError(errno.EACCES, "it is write-protected")
         _, encoding = decode_source(target.read_bytes())
         _replace(target, text.encode(encoding), target.stat().st_mode & 0o7777)
     except OSError as error:
@@ -106,12 +109,21 @@ def _replace(target: Path, raw: bytes, mode: int) -> None:
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(raw)
+        _keep_owner(temporary, target)
         os.chmod(temporary, mode)
         os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _keep_owner(temporary: str, target: Path) -> None:
+    """A file of another user's stays theirs, where this user may give files away at all."""
+    with contextlib.suppress(OSError, AttributeError):  # a new file, no right to; no such thing on this system
+        old, new = os.stat(target), os.stat(temporary)
+        if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
+            os.chown(temporary, old.st_uid, old.st_gid)
 
 
 def _umask() -> int:

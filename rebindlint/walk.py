@@ -53,7 +53,9 @@ class Walk:
         top = package_root(folder, project)
         if top is not None:
             self._package(top)
-        elif folder not in self._listed and folder != project:
+        elif (
+            folder not in self._listed and folder != project and os.path.isdir(folder)
+        ):  # an editor may not have made it
             self._list(folder, (), False, self._gitignores(folder))
         if path not in self.files:
             prefix = os.path.relpath(folder, os.path.dirname(top)).split(os.sep) if top else []
@@ -100,7 +102,7 @@ class Walk:
             elif (
                 entry.name.endswith(_SUFFIXES)
                 and not self._is_left_out(entry, gitignores, is_folder=False)
-                and entry.is_file()
+                and os.path.isfile(entry.path)  # unlike the entry's own, it takes a loop of links for no file
             ):
                 self._add(entry.path, prefix, entry.name)
                 found.append(entry.path)

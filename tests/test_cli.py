@@ -23,7 +23,7 @@ from torch import nn
 
 
 class Layer(nn.Module):
-    def process_weights_after_loading(self):
+    def process_weights_after_loading(self, dtype):
         self.transposed = self.weight.t().contiguous()
 
     def forward(self, x):
@@ -149,6 +149,12 @@ def test_exit_codes(project: Path, engine: FakeEngine) -> None:
         (["--target-version", "0.26"], "Invalid value for '--target-version': holds `0.26`"),
         (["--jobs", "-1"], "Invalid value for '-j' / '--jobs': -1 is not in the range x>=0."),
         (["--config", "none.toml"], "none.toml: cannot be read: No such file or directory"),
+        (["--select", ""], "Invalid value for '--select': holds no rule code"),
+        (["--target-version", "sglang==0.5"], "Invalid value for '--target-version': holds `sglang==0.5`"),
+        ([""], "a path is empty"),
+        (["explian", "RB101"], "explian: no such file, folder or command (did you mean `rebindlint explain`?)"),
+        (["--diff", "--statistics"], "--statistics needs a report, and --diff writes none"),
+        (["--fix-only", "-o", "report.txt"], "--output-file needs a report, and --fix-only writes none"),
         (["explain", "RB9999"], "unknown rule `RB9999`"),
         (["explain"], "Missing argument 'CODE'."),
         (["-", "pkg"], "standard input (`-`) cannot be linted together with files"),
@@ -180,7 +186,7 @@ def test_a_mistake_in_the_configuration_names_the_file(project: Path, engine: Fa
         "rebindlint: pyproject.toml: unknown key `selct` (did you mean `select`?)\n",
     )
     (project / "pyproject.toml").write_text("[tool.rebindlint]\nignore = ['RB777']\n")
-    assert run(".").stderr.startswith(f"rebindlint: {project / 'pyproject.toml'}: unknown rule code `RB777` in ignore")
+    assert run(".").stderr.startswith("rebindlint: pyproject.toml: unknown rule code `RB777` in ignore")
     assert run("--isolated", ".").exit_code == 1
 
 
@@ -360,6 +366,7 @@ def test_help_tells_options_and_commands(option: str) -> None:
 
 
 def test_version(project: Path) -> None:
+    assert run("-V").stdout == run("--version").stdout
     result = run("--version")
     assert (result.exit_code, result.stdout.split()[0]) == (0, "rebindlint")
 
@@ -421,7 +428,10 @@ def test_a_helper_s_hazard_is_reported_where_it_lies_and_for_its_callers_when_as
     assert (inside["filename"], inside["location"]["row"]) == ("pkg/a.py", 2)
     assert [(frame["filename"], frame["row"]) for frame in inside["trace"]] == [("pkg/layer.py", 7), ("pkg/a.py", 2)]
     assert run("pkg/layer.py").exit_code == 0
-    assert json.loads(run("pkg/layer.py", "--affected", "--output-format", "json").stdout) == [inside]
+    (affected,) = json.loads(run("pkg/layer.py", "--affected", "--output-format", "json").stdout)
+    assert affected["fix"]["applicability"] == "display"  # the file that it would change was not given
+    inside["fix"]["applicability"] = "display"
+    assert affected == inside
 
 
 def test_a_real_fix_is_written_once(project: Path) -> None:
@@ -443,6 +453,41 @@ def test_a_closed_pipe_gives_no_traceback(tmp_path: Path) -> None:
     command = f"{sys.executable} -m rebindlint --no-cache . | head -1"
     result = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, check=False)
     assert (result.stdout.count(b"\n"), result.stderr) == (1, b"")
+
+
+@pytest.mark.parametrize("arguments", [["layer.py"], ["rules"], ["explain", "RB101"], ["hooks", "layer.py"], ["-h"]])
+def test_a_full_disk_is_one_line_and_exit_code_2(tmp_path: Path, arguments: list[str]) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    (tmp_path / "layer.py").write_text(HOOK)
+    command = [sys.executable, "-m", "rebindlint", *arguments]
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert result.returncode == 2
+    assert result.stderr == b"rebindlint: the output cannot be written: No space left on device\n"
+
+
+def test_closed_streams_do_not_fail(tmp_path: Path) -> None:
+    (tmp_path / "layer.py").write_text(HOOK)
+
+    def closing(stream: int, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        command = [sys.executable, "-m", "rebindlint", *arguments]
+        script = f"import os; os.close({stream}); os.execv({sys.executable!r}, {command!r})"
+        return subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, check=False)
+
+    for stream in (1, 2):
+        result = closing(stream, "layer.py")
+        assert (result.returncode, result.stderr) == (1, b"")
+    result = closing(0, "-")
+    assert (result.returncode, result.stderr) == (2, b"rebindlint: standard input is closed\n")
+
+
+def test_an_unreadable_path_does_not_stop_the_run(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is for whoever reads the file to find out; the command line does not ask (root may read everything)."""
+    allowed = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode, **how: path != "pkg/a.py" and allowed(path, mode, **how))
+    assert run("pkg/a.py").stdout == "No hazards found in 1 file.\n"
+    assert run("hooks", "pkg/a.py").stdout == "No hooks.\n"
 
 
 def test_output_that_cannot_show_a_character_does_not_fail(tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def test_a_config_file_of_ones_own_has_the_keys_at_its_top(tmp_path: Path) -> No
         ("helpers = ['swap']", "pyproject.toml: `helpers` must be a table, not a list"),
         (
             "helpers = {'m.swap' = 'moves'}",
-            "pyproject.toml: `helpers` must be one of rebinds, copies, copies-if, not 'moves'",
+            "pyproject.toml: `helpers` for `m.swap` must be one of rebinds, copies, copies-if, not 'moves'",
         ),
         (
             "required-version = 'new'",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Iterable
@@ -246,6 +247,39 @@ def test_paths_that_cannot_be_used_are_reported_and_the_rest_is_found(tmp_path: 
     )
 
 
+def test_pipes_and_loops_of_links_are_refused_and_nothing_waits(tmp_path: Path) -> None:
+    plant(tmp_path, ["a.py"])
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "loop.py").symlink_to("loop.py")
+    found = search(tmp_path, "pipe.py", "loop.py", "", "a.py/b.py", "a.py")
+    assert found.targets == {"a.py"}
+    assert found.failures == (
+        "pipe.py: not a regular file; `-` reads standard input",
+        "loop.py: cannot be read: Too many levels of symbolic links",
+        "a path is empty",
+        "a.py/b.py: no such file or folder",
+    )
+    assert search(tmp_path, ".").targets == {"a.py"}
+
+
+def test_a_file_in_a_folder_that_may_not_be_searched_gives_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the system refuses a user; root may search everything."""
+    plant(tmp_path, ["closed/a.py", "b.py"])
+    allowed = os.stat
+
+    def refusing(path: str | Path, *args: object, **kwargs: object) -> os.stat_result:
+        if "closed/" in str(path):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return allowed(path, *args, **kwargs)  # type: ignore[arg-type]  # handed on as they came
+
+    monkeypatch.setattr(os, "stat", refusing)
+    found = search(tmp_path, "closed/a.py", "b.py")
+    assert found.failures == ("closed/a.py: cannot be read: Permission denied",)
+    assert found.targets == {"b.py"}
+
+
 def test_a_folder_that_cannot_be_listed_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(tmp_path, ["a.py", "closed/b.py"])
     real = os.scandir
@@ -274,6 +308,12 @@ def test_standard_input_without_a_name_stands_alone(tmp_path: Path) -> None:
     found = discover(["-"], Config(root=tmp_path), stdin_text="x = 1\n", cwd=tmp_path)
     assert found.targets == {"-"}
     assert [source.shown for source in found.context] == ["-"]
+
+
+def test_standard_input_for_a_new_folder_is_linted_too(tmp_path: Path) -> None:
+    found = discover(["-"], Config(root=tmp_path), stdin_text="x = 1\n", stdin_filename="new/a.py", cwd=tmp_path)
+    assert found.targets == {"new/a.py"}
+    assert found.failures == ()
 
 
 def test_standard_input_for_a_new_file_is_linted_too(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -62,3 +63,31 @@ def test_the_demo_explains_a_wrong_argument() -> None:
     answer = run(str(EXAMPLES / "demo.py"), "--online")
     assert answer.returncode == 2
     assert "Usage: demo.py" in answer.stdout
+
+
+def test_a_release_that_cannot_be_had_is_replaced_by_the_bundled_tree(tmp_path: Path) -> None:
+    """pip is told of no index, so the wheel is nowhere; the reason is given and the demo goes on."""
+    script = "import sys; sys.path.insert(0, 'examples'); import demo; print(demo._released())"
+    answer = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env={**os.environ, "REBINDLINT_CORPUS": str(tmp_path), "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr
+    first, last = answer.stdout.splitlines()
+    assert first.startswith("Not available, so a bundled tree is linted instead: vllm==0.25.1 cannot be downloaded: ")
+    assert last == "None"
+    assert not (tmp_path / "vllm-0.25.1" / ".complete").exists()
+    (tmp_path / "vllm-0.25.1" / ".complete").touch()
+    answer = subprocess.run(
+        [sys.executable, "-c", script.replace("demo._released()", "demo._released().folder")],
+        cwd=ROOT,
+        env={**os.environ, "REBINDLINT_CORPUS": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.stdout == f"{tmp_path / 'vllm-0.25.1'}\n", answer.stderr

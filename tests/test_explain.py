@@ -209,8 +209,9 @@ def test_several_findings_of_one_line_are_all_explained(project: Path) -> None:
 
 def test_the_cache_does_not_change_the_explanation(project: Path) -> None:
     first = run("explain", "RB101", "hooks.py:23")
-    again = run("explain", "RB101", "hooks.py:23")
+    run("check", "hooks.py")
     assert (project / ".rebindlint_cache").is_dir()
+    again = run("explain", "RB101", "hooks.py:23")
     assert again.stdout == first.stdout == run("explain", "RB101", "hooks.py:23", "--no-cache").stdout
 
 

@@ -32,7 +32,7 @@ class Linear(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(weight)
 
-    def process_weights_after_loading(self):
+    def process_weights_after_loading(self, act_dtype):
         self.weight_by_columns = by_columns(self.weight)
         self.weight_as_loaded = as_loaded(self.weight)
 
@@ -50,7 +50,7 @@ class Norm(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(weight)
 
-    def process_weights_after_loading(self):
+    def process_weights_after_loading(self, act_dtype):
         self.table = by_columns(self.weight)
 
     def forward(self, x):

@@ -251,6 +251,31 @@ def test_colour_changes_nothing_but_the_escape_sequences(format_: str) -> None:
     )
 
 
+def test_only_what_should_stand_out_is_coloured() -> None:
+    lines = report([HAZARD], read, Style(colour=True), files=1).splitlines()
+    code, message = f"\x1b[1;31m{HAZARD.code}\x1b[0m", f"\x1b[1m {HAZARD.message}\x1b[0m"
+    assert lines[0].startswith(code)
+    assert lines[0].endswith(message)
+    above = HAZARD.place.start.row - 1
+    source = read(HAZARD.place.filename).splitlines()[above - 1].expandtabs(4)
+    assert f"\x1b[1;34m{above} |\x1b[0m {source}" in lines
+    assert any(line.startswith("\x1b[1;34mnote: \x1b[0mseverity") for line in lines)
+
+
+def test_of_a_very_long_line_the_part_around_the_finding_is_shown() -> None:
+    line = "a" * 3_000 + "bad" + "c" * 3_000
+    frame = plain(source_frame(f"{line}\n", place(1, 3_001, 1, 3_004), "red"))
+    source, marks = frame[1], frame[2]
+    assert len(source) < 260
+    assert source.startswith("1 | ...a")
+    assert source.endswith("c...")
+    assert marks.index("^") == source.index("bad")
+    assert marks.count("^") == 3
+    frame = plain(source_frame(f"{line}\n", place(1, 2, 1, 4), "red"))
+    assert frame[1] == "1 | " + "a" * 240 + "..."
+    assert frame[2] == "  |  ^^"
+
+
 def test_narrow_terminals_get_the_same_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = report([HAZARD], read, Style(colour=True), files=1)
     monkeypatch.setenv("COLUMNS", "20")

@@ -144,6 +144,32 @@ def test_a_rule_that_was_not_asked_leaves_no_unused_suppression() -> None:
     assert codes("x = 1  # rebindlint: ignore\n", finding(1), off=frozenset({"RB002"})) == []
 
 
+def test_a_bare_suppression_is_judged_when_every_rule_was_asked() -> None:
+    text = "x = 1  # rebindlint: ignore\n"
+    assert codes(text) == ["RB001"]
+    assert codes(text, off=frozenset({"RB002", "RB004"})) == ["RB001"]
+    assert codes(text, off=frozenset({"RB301"})) == []
+
+
+def test_a_code_that_names_no_rule_is_called_that() -> None:
+    (unknown,) = left("x = 1  # rebindlint: ignore[RB999]\n")
+    assert unknown.message == "this suppression of RB999 suppresses nothing; there is no rule RB999"
+    (partly,) = left("x = 1  # rebindlint: ignore[RB101, RB999]\n", finding(1))
+    assert partly.message == "this suppression names RB999, which it does not suppress; there is no rule RB999"
+    assert fixed("x = 1  # rebindlint: ignore[RB101, RB999]\n", finding(1)) == "x = 1  # rebindlint: ignore[RB101]\n"
+
+
+def test_a_suppression_by_name_is_told_the_code_and_kept() -> None:
+    text = "x = 1  # rebindlint: ignore[attribute-rebind]\n"
+    found = left(text, finding(1))
+    assert [diagnostic.code for diagnostic in found] == ["RB101", "RB001"]
+    assert found[1].message.endswith(
+        "names a rule by `attribute-rebind` and suppresses nothing: it needs the code, RB101"
+    )
+    assert found[1].help == "write `# rebindlint: ignore[RB101] reason`"
+    assert fixed(text, finding(1)) == text
+
+
 def test_a_suppression_can_say_that_it_may_be_unused() -> None:
     assert codes("x = 1  # rebindlint: ignore[RB101, RB001] on some platforms\n") == []
 

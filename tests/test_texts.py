@@ -81,6 +81,26 @@ def test_nothing_is_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.py", "old\n")]
 
 
+def test_a_write_protected_file_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rename would replace it all the same; root may write everything, so the system's answer is given here."""
+    file = tmp_path / "a.py"
+    file.write_text("old\n")
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    with pytest.raises(RebindlintError, match=r"a\.py: cannot be written: it is write-protected$"):
+        write_source(file, "new\n")
+    assert file.read_text() == "old\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_a_file_keeps_its_owner(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text("old\n")
+    os.chown(file, 4321, 4322)
+    write_source(file, "new\n")
+    status = file.stat()
+    assert (file.read_text(), status.st_uid, status.st_gid) == ("new\n", 4321, 4322)
+
+
 def test_a_report_is_written_with_the_usual_mode_and_over_an_old_one(tmp_path: Path) -> None:
     file = tmp_path / "report.txt"
     old = os.umask(0o027)

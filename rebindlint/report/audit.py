@@ -24,8 +24,11 @@ _JUDGED_IN_PART = "*"
 def render(audit: Audit, *, colour: bool, width: int | None = None, quiet: bool = False) -> str:
     """``width`` is the terminal's; without one nothing is folded and there are no escape sequences unless ``colour``."""
     table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
-    for title in ("hook, cell", "line", "kind", *(protocol.value for protocol in audit.protocols)):
+    for title in ("hook, cell", "line"):  # names fold anywhere, and where there is little room they alone do
         table.add_column(title, overflow="fold")
+    table.add_column("kind", no_wrap=True)
+    for protocol in audit.protocols:
+        table.add_column(protocol.value, overflow="fold", min_width=len(protocol.value))
     for number, hook in enumerate(audit.hooks):
         if number:
             table.add_row()

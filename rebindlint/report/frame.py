@@ -17,6 +17,7 @@ __all__ = ["diff_frame", "source_frame"]
 _CONTEXT = 2
 _LONGEST = 9  # lines of a statement that are shown whole
 _TAB = 4
+_WIDEST = 240  # columns of a line that are shown; generated code may have it all on one
 
 
 def source_frame(text: str, place: Place, style: str) -> list[Text]:
@@ -36,9 +37,10 @@ def source_frame(text: str, place: Place, style: str) -> list[Text]:
                 frame.append(Text("...", "bold blue"))
             continue
         bar = "" if first == last else "/ " if row == first else "| " if first < row <= last else "  "
-        frame.append(_numbered(row, width, bar, lines[row - 1], style))
+        cut = _cut(lines[row - 1], place.start.column if row == first else 1)
+        frame.append(_numbered(row, width, bar, _shown_part(lines[row - 1], cut), style))
         if row == last:
-            frame.append(_gutter(width).append(" " + _mark(lines, place, last), style))
+            frame.append(_gutter(width).append(" " + _mark(lines, place, last)[cut : cut + _WIDEST], style))
     return [*frame, _gutter(width)]
 
 
@@ -100,7 +102,7 @@ def _last_row(place: Place) -> int:
 
 
 def _gutter(width: int, number: str = "") -> Text:
-    return Text(f"{number:>{width}} |", "bold blue")
+    return Text().append(f"{number:>{width}} |", "bold blue")  # appended: what follows must not be blue, too
 
 
 def _numbered(row: int, width: int, bar: str, line: str, style: str) -> Text:
@@ -112,7 +114,7 @@ def _numbered(row: int, width: int, bar: str, line: str, style: str) -> Text:
 
 def _changed(row: int | None, width: int, sign: str, line: str, style: str) -> Text:
     """A line of a diff; an added one has no number yet."""
-    text = Text(f"{row or '':>{width}} ", "bold blue")
+    text = Text().append(f"{row or '':>{width}} ", "bold blue")
     text.append(f"{sign} {shown_line(line)}", style)
     text.rstrip()
     return text
@@ -126,6 +128,19 @@ def _mark(lines: Sequence[str], place: Place, last: int) -> str:
         return "|" + "_" * max(end, 1) + "^"
     start = cell_len(shown_line(line[: place.start.column - 1]))
     return " " * start + "^" * max(end - start, 1)
+
+
+def _cut(line: str, column: int) -> int:
+    """How many columns to leave out at the start, so that ``column`` of a very long line is shown."""
+    start = cell_len(shown_line(line[: column - 1]))
+    return 0 if start < _WIDEST * 3 // 4 else start - _WIDEST // 4
+
+
+def _shown_part(line: str, cut: int) -> str:
+    """At most so many columns of a line, with dots where it goes on."""
+    text = shown_line(line)
+    part = text[cut : cut + _WIDEST]
+    return ("..." + part[3:] if cut else part) + ("..." if len(text) > cut + len(part) else "")
 
 
 def shown_line(line: str) -> str:

@@ -42,7 +42,7 @@ def summary(diagnostics: Sequence[Diagnostic], *, unsafe: bool = False) -> Text:
 
 def _block(diagnostic: Diagnostic, read: Callable[[str], str], unsafe: bool) -> list[Text]:
     style = COLOURS[diagnostic.severity]
-    head = Text(diagnostic.code, style)
+    head = Text().append(diagnostic.code, style)
     marker = fix_marker(diagnostic, unsafe=unsafe)
     head.append(" " + marker.rstrip() if marker else "", "bold cyan")
     head.append(" " + printable(diagnostic.message), "bold")
@@ -89,7 +89,7 @@ def _note(text: str) -> Text:
 
 
 def _labelled(label: str, text: str) -> Text:
-    line = Text(f"{label}: ", "bold cyan" if label == "help" else "bold blue")
+    line = Text().append(f"{label}: ", "bold cyan" if label == "help" else "bold blue")
     line.append(printable(text))
     return line
 
