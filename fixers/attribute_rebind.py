@@ -33,7 +33,7 @@ class AttributeRebind(Fixer):
             )
         applicability = Applicability.SAFE if fact.same_layout else Applicability.UNSAFE
         if fact.receiver_is_module and fact.weight_dependent:  # what does not hold weights is not made a parameter
-            called = call_helper(bound, bound.value, context)
+            called = call_helper(bound, bound.value, context, may_be_none=True)
             if called is not None:
                 message = f"Copy into `{bound.attribute}` through `{context.dialect.function}`"
                 return Replacement(called, applicability, message)

@@ -7,7 +7,7 @@ import libcst.matchers as m
 
 from rebindlint.model import Applicability, HelperKind, Rebinding, Value
 from rebindlint.plugin import FixContext, Fixer, Replacement
-from rebindlint.rewriting import Bound, Statement, bind_once, is_repeatable, parse
+from rebindlint.rewriting import Bound, Statement, bind_once, call_helper, is_repeatable, is_tensor, parse, unwrapped
 from rebindlint.wrapping import call as written_call
 from rebindlint.wrapping import code
 
@@ -46,6 +46,14 @@ class ReplaceWithoutCopy(Fixer):
         if len(args) != 3 or len(call.args) != 3 or not (is_repeatable(args[0]) and is_repeatable(args[1])):
             return None
         bound = Bound(code(args[0]), code(args[1]), args[2])
+        value = unwrapped(bound.value) or bound.value
+        handed_over = fact.receiver_is_module and is_tensor(
+            bound.value, context
+        )  # with None helpers do different things
+        called = call_helper(bound, value, context) if handed_over else None
+        if called is not None:
+            message = f"Copy into `{bound.attribute}` through `{context.dialect.module}.{context.dialect.function}`"
+            return Replacement(called, applicability, message)
         return Replacement(
             bind_once(
                 bound, fact, context, rebind=lambda new: f"{code(call.func)}({bound.receiver}, {bound.name}, {new})"

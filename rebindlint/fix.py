@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rebindlint import registry
+from rebindlint.imports import without_unused
 from rebindlint.model import Diagnostic, Edit, Fix, Place, Severity
 from rebindlint.proposal import Proposal, Task
 from rebindlint.report.style import counted
@@ -103,7 +104,9 @@ def apply_fixes(diagnostics: Sequence[Diagnostic], read: Read) -> Applied:
             file = files.setdefault(shown, _File())
             file.edits = edits
         files[diagnostic.place.filename].fixed.append(diagnostic)
-    texts = {shown: edited(read(shown), sorted(file.edits)) for shown, file in files.items()}
+    texts = {
+        shown: without_unused(read(shown), edited(read(shown), sorted(f.edits)), shown) for shown, f in files.items()
+    }
     fixed = tuple(d for file in files.values() for d in file.fixed)
     return Applied({s: t for s, t in texts.items() if t != read(s)}, fixed, tuple(skipped), tuple(refused))
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from rebindlint.index.modules import FunctionNode, imported_names
+from rebindlint.index.modules import FunctionNode, Imported, imported_names
 from rebindlint.model import Edit, Place, Position
+from rebindlint.texts import edited
 
-__all__ = ["Imports"]
+__all__ = ["Imports", "without_unused"]
 
 
 _WIDTH = 88  # what vLLM's and SGLang's formatters wrap at
@@ -20,7 +22,8 @@ _WIDTH = 88  # what vLLM's and SGLang's formatters wrap at
 class Imports:
     """The imports of one file, and what has to be added for the fixes of one function in it.
 
-    ``creates_cycle(imported)`` says that a top-level import of that module would close a cycle.
+    ``cyclic`` says that a top-level import of the function's module would close a cycle, ``means(imported, wanted)`` that both are one
+    function: packages hand on what their modules define.
     """
 
     module: str
@@ -30,6 +33,7 @@ class Imports:
     lines: list[str]
     newline: str
     cyclic: bool
+    means: Callable[[Imported, Imported], bool] = Imported.__eq__
     edits: list[Edit] = field(default_factory=list)
 
     def local_name(self, wanted: str, function: str, inside: FunctionNode | None, row: int | None = None) -> str:
@@ -39,7 +43,7 @@ class Imports:
         local = [n for n in inside.body if row is None or n.lineno < row] if inside is not None else []
         for node in (*local, *self.tree.body):
             for alias, imported in imported_names(node, self.module, self.is_package):
-                if (imported.module, imported.name) == (wanted, function) and (
+                if self.means(imported, Imported(wanted, function)) and (
                     node in local or inside is None or alias not in self._names(wanted, function, alias, inside)
                 ):
                     return alias
@@ -66,7 +70,7 @@ class Imports:
                 found.add(node.arg)
             elif isinstance(node, ast.Import | ast.ImportFrom):
                 imports = imported_names(node, self.module, self.is_package)
-                found |= {name for name, imported in imports if (imported.module, imported.name) != (wanted, function)}
+                found |= {name for name, imported in imports if not self.means(imported, Imported(wanted, function))}
         return found
 
     def _insert(self, row: int, text: str) -> Edit:
@@ -178,6 +182,48 @@ def _sorted_by(name: str) -> tuple[int, str]:
     """Import sorters put constants before classes before everything else."""
     kind = 0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2
     return kind, name.lower()
+
+
+def without_unused(before: str, after: str, shown: str) -> str:
+    """``after`` without the imports from torch that nothing in it uses any more, though ``before`` did.
+
+    Other imports may be there for other modules to import from this one, and so may those of a package.
+    """
+    if shown.endswith("__init__.py") or "from torch" not in after:
+        return after
+    old, new = _used(ast.parse(before)), ast.parse(after)
+    unused = old - _used(new)
+    nodes = [
+        n for n in new.body if isinstance(n, ast.ImportFrom) and not n.level and (n.module or "").startswith("torch")
+    ]
+    lines = re.split(r"\r\n|\r|\n", after)
+    edits = [edit for node in nodes if (edit := _without(node, unused, lines, shown)) is not None]
+    return edited(after, edits) if edits else after
+
+
+def _used(tree: ast.Module) -> set[str]:
+    """Names that are read, and words of texts, which may be annotations or ``__all__``."""
+    words = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            words.update(re.findall(r"\w+", node.value))
+    return words
+
+
+def _without(node: ast.ImportFrom, unused: set[str], lines: list[str], shown: str) -> Edit | None:
+    """The edit that drops the unused names of an import on one line, with nothing else on it."""
+    line = lines[node.lineno - 1]
+    if not any(a.name in unused and not a.asname for a in node.names) or node.end_col_offset != len(line):
+        return None
+    if node.end_lineno != node.lineno or node.col_offset or "(" in line:
+        return None
+    kept = [a for a in node.names if a.asname or a.name not in unused]
+    row = node.lineno
+    if kept:
+        text = ", ".join(f"{a.name} as {a.asname}" if a.asname else a.name for a in kept)
+        return Edit(Place(shown, Position(row, node.names[0].col_offset + 1), Position(row, len(line) + 1)), text)
+    alone = row > 1 and not lines[row - 2].strip() and row < len(lines) and not lines[row].strip()
+    return Edit(Place(shown, Position(row, 1), Position(row + (2 if alone else 1), 1)), "")
 
 
 def statements_of(tree: ast.Module) -> Iterator[ast.stmt]:

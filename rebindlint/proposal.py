@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from rebindlint.imports import Imports, statements_of
-from rebindlint.index.modules import FunctionNode, Module
+from rebindlint.index.classes import FunctionInfo
+from rebindlint.index.modules import Imported, Module
 from rebindlint.model import Applicability, Dialect, Edit, Fix, Hazard, Position, Rebinding, Value
+from rebindlint.origins import Origins
 from rebindlint.plugin import FixContext, Fixer, Replacement
 from rebindlint.rewriting import Statement, bound_by, spread
 from rebindlint.splice import (
@@ -29,6 +31,7 @@ from rebindlint.splice import (
     temporaries,
     with_comments,
 )
+from rebindlint.surroundings import bound_elsewhere, is_deleted_first, is_filled_later, known_present, plainly_bound
 
 if TYPE_CHECKING:
     from rebindlint.index import Index
@@ -59,8 +62,10 @@ class Proposal:
         if node is None or not stands_alone(module, node):
             return None
         inside = function_around(module, node)
-        if inside is None or any(_bound_elsewhere(inside, node, task.fact.cell.name) for task in tasks):
+        if inside is None or any(bound_elsewhere(inside, node, task.fact.cell.name) for task in tasks):
             return None
+        if is_deleted_first(inside, node):
+            return None  # nothing is there to be copied into
         try:
             statement = parse_alone(module, node)
         except (cst.ParserSyntaxError, RecursionError):
@@ -68,18 +73,20 @@ class Proposal:
         indent = indentation_of(module, node)
         newline = "\r\n" if "\r\n" in module.text else "\n"
         imports = self._imports(newline)
+        origins = Origins(inside, module, self._index)
         context = FixContext(
             self._dialect(tasks, node),
             lambda wanted, function: imports.local_name(wanted, function, inside, node.lineno),
             temporaries(inside),
             lambda stem: _unused(stem, module.text),
+            lambda expression: expression in known_present(inside, node) or _is_tensor(expression, origins),
             step_of(module, inside),
             _WIDTH - len(indent),
         )
         replacement = _rewritten(statement, tasks, context)
         if replacement is None:
             return None
-        if _is_filled_later(inside, node):
+        if is_filled_later(inside, node) or _cannot_be_copied(node, tasks, origins):
             return None  # what is copied here would not get what is written there
         content = with_comments(
             source_of(module, node), render(replacement.statements, indent, context.indent, newline), indent, newline
@@ -91,14 +98,22 @@ class Proposal:
         module = self._module
         wanted = self._index.dialect_for(module.name).module
         cyclic = bool(wanted) and self._index.creates_cycle(module.name, wanted)
-        return Imports(module.name, module.shown, module.is_package, module.tree, module.lines, newline, cyclic)
+        own = (module.name, module.shown, module.is_package, module.tree, module.lines)
+        return Imports(*own, newline, cyclic, self._is_same)
+
+    def _is_same(self, imported: Imported, wanted: Imported) -> bool:
+        """Directly, or handed on by a package; what is renamed on the way is not recognised."""
+        if imported == wanted or imported.name != wanted.name:
+            return imported == wanted
+        found = self._index.imported(imported)
+        return isinstance(found, FunctionInfo) and found is self._index.imported(wanted)
 
     def _dialect(self, tasks: Sequence[Task], node: ast.stmt) -> Dialect:
         """The tree's helper; none where the file also binds the attribute to plain tensors, which a registered parameter would refuse."""
         text = self._module.text
         names = {task.fact.cell.name for task in tasks if not task.fact.cell.registered}
         several = {name for name in names if text.count(f".{name}") > 1}  # cheaper than looking at every statement
-        if several and any(name in several for name in _plainly_bound(self._module.tree, node)):
+        if several and any(name in several for name in plainly_bound(self._module.tree, node)):
             return Dialect()
         return self._index.dialect_for(self._module.name)
 
@@ -120,6 +135,37 @@ class Proposal:
 def _is_about_a_tensor(fact: Rebinding) -> bool:
     """Lists, tuples and dictionaries that are bound as a whole, and what only may be a tensor, cannot be copied."""
     return fact.certain and (fact.hazard is not Hazard.ADDRESS or fact.value is not Value.ABSENT)
+
+
+def _cannot_be_copied(node: ast.stmt, tasks: Sequence[Task], origins: Origins) -> bool:
+    """Into memory whose elements share places nothing can be copied; into memory that was there before, nothing that is ordered otherwise."""
+    if any(task.fact.overlapping or task.fact.prefer_copy_unsupported for task in tasks):
+        return False  # nothing is copied that was not copied before
+    existed = any(task.fact.existed_before for task in tasks)
+    return any(
+        origins.may_repeat(value, item) or (existed and origins.may_be_in_private_format(value, item))
+        for value, item in _values(node)
+    )
+
+
+def _values(node: ast.stmt) -> Iterator[tuple[ast.expr, int | None]]:
+    """What a statement binds attributes to; with the item of it, where it is unpacked."""
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple | ast.List):
+        yield from ((node.value, i) for i, t in enumerate(node.targets[0].elts) if not isinstance(t, ast.Name))
+    elif isinstance(node, ast.Assign):
+        yield node.value, None
+    elif isinstance(node, ast.If):
+        for inner in node.body:
+            yield from _values(inner)
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        yield from ((value, None) for value in (*node.value.args, *(k.value for k in node.value.keywords)))
+
+
+def _is_tensor(expression: str, origins: Origins) -> bool:
+    try:
+        return origins.is_surely_tensor(ast.parse(expression, mode="eval").body)
+    except SyntaxError:
+        return False
 
 
 def _spans(node: ast.stmt, position: Position) -> bool:
@@ -188,81 +234,3 @@ def _weakest(facts: Sequence[Rebinding]) -> Rebinding:
         zeroed=all(f.zeroed for f in facts),
         value_is_parameter=all(f.value_is_parameter for f in facts),
     )
-
-
-def _stores(tree: ast.AST) -> Iterator[ast.Attribute]:
-    return (n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
-
-
-def _bound_elsewhere(inside: FunctionNode, node: ast.stmt, name: str) -> bool:
-    """Another statement of the function binds the same attribute: one of them alone cannot be changed."""
-    last = node.end_lineno or node.lineno
-    return any(store.attr == name and not node.lineno <= store.lineno <= last for store in _stores(inside))
-
-
-def _plainly_bound(tree: ast.Module, node: ast.stmt) -> Iterator[str]:
-    """Attributes that other statements of the file bind to something that is neither None nor a parameter."""
-    for statement in statements_of(tree):
-        if statement is node or not isinstance(statement, ast.Assign | ast.AnnAssign):
-            continue
-        value = statement.value
-        if value is None or (isinstance(value, ast.Constant) and value.value is None) or _is_parameter(value):
-            continue
-        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        for target in targets:
-            yield from (store.attr for store in _stores(target))
-
-
-def _is_parameter(value: ast.expr) -> bool:
-    return isinstance(value, ast.Call) and ast.unparse(value.func).endswith("Parameter")
-
-
-def _is_filled_later(inside: FunctionNode, node: ast.stmt) -> bool:
-    """What the value shares memory with is written to afterwards: what was copied before that stays as it was."""
-    value = getattr(node, "value", None)
-    shared = set(_shared(value)) if isinstance(value, ast.expr) else set()
-    last = node.end_lineno or node.lineno
-    return any(
-        _memory(target) in shared
-        for later in ast.walk(inside)
-        if getattr(later, "lineno", 0) > last
-        for target in _written(later)
-    )
-
-
-def _written(node: ast.AST) -> Iterator[ast.expr]:
-    """``x.add_(...)``, ``f(..., out=x)``, ``x[i] = ...``, ``x += ...``"""
-    if isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_") and not node.func.attr.endswith("__"):
-            yield node.func.value
-        yield from (keyword.value for keyword in node.keywords if keyword.arg == "out")
-    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-        yield node.value
-    elif isinstance(node, ast.AugAssign):
-        yield node.target
-
-
-def _shared(value: ast.expr) -> Iterator[str]:
-    """What the value may be, or be a view of: itself, receivers and arguments of calls, arms of a choice, items of a tuple."""
-    if isinstance(value, ast.Name | ast.Attribute | ast.Subscript):
-        yield _memory(value)
-    elif isinstance(value, ast.Call):
-        inner = [*value.args, *([value.func.value] if isinstance(value.func, ast.Attribute) else [])]
-        for part in inner:
-            yield from _shared(part)
-    elif isinstance(value, ast.IfExp):
-        yield from (*_shared(value.body), *_shared(value.orelse))
-    elif isinstance(value, ast.Tuple | ast.List):
-        for item in value.elts:
-            yield from _shared(item)
-
-
-def _memory(node: ast.expr) -> str:
-    """``x`` of ``x.data``, ``x[0]``, ``x.view(-1)`` and ``x`` itself: the name by which the memory is known."""
-    while True:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            node = node.func.value
-        elif isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr in ("data", "T", "mT")):
-            node = node.value
-        else:
-            return ast.unparse(node)

@@ -23,6 +23,7 @@ __all__ = [
     "copy_or_move",
     "is_allocation",
     "is_repeatable",
+    "is_tensor",
     "parse",
     "spread",
     "unwrapped",
@@ -103,25 +104,24 @@ def spread(statement: Statement, context: FixContext) -> tuple[Statement, tuple[
     target = small.targets[0].target
     if not isinstance(target, cst.Tuple | cst.List):
         return None
-    elements = [element.value for element in target.elements if isinstance(element, cst.Element)]
-    names = {code(e) for e in elements if isinstance(e, cst.Name)}
-    if len(elements) < len(target.elements) or not all(isinstance(e, cst.Name | cst.Attribute) for e in elements):
+    elements = [element for element in target.elements if isinstance(element, cst.Element)]
+    names = {code(e.value) for e in elements if isinstance(e.value, cst.Name)}
+    if len(elements) < len(target.elements):
         return None
-    unpacked: list[str] = []
+    unpacked: list[cst.Element] = []
     parts: list[Statement] = []
     for element in elements:
-        bound = _attribute(element, element)
-        if bound is None:
-            unpacked.append(code(element))
+        if isinstance(element.value, cst.Name):
+            unpacked.append(element)
             continue
-        if not isinstance(element, cst.Name) and bound.receiver.split(".")[0] in names:
-            return None  # the receiver is another target
+        bound = _attribute(element.value, element.value)
+        if bound is None or bound.receiver.split(".")[0] in names:
+            return None  # not an attribute, or the receiver is another target
         new = context.temporary(f"new_{bound.plain_name.strip('_')}")
-        unpacked.append(new)
+        unpacked.append(element.with_changes(value=cst.Name(new)))
         parts += parse(bound.assignment(new) + "\n")
-    if not parts or any("." in name for name in unpacked):
-        return None
-    return parse(f"{', '.join(unpacked)}{',' if len(unpacked) == 1 else ''} = {code(small.value)}\n")[0], tuple(parts)
+    unpack = statement.with_deep_changes(target, elements=unpacked)
+    return (unpack, tuple(parts)) if parts and isinstance(unpack, cst.SimpleStatementLine) else None
 
 
 def _call(call: cst.Call) -> Bound | None:
@@ -168,10 +168,17 @@ def unwrapped(value: cst.BaseExpression) -> cst.BaseExpression | None:
     return inner if frozen else None
 
 
-def call_helper(bound: Bound, value: cst.BaseExpression, context: FixContext) -> tuple[Statement, ...] | None:
-    """The tree's own helper, so that it copies on a reload; None when it has none that can, or would make a parameter of a buffer."""
+def call_helper(
+    bound: Bound, value: cst.BaseExpression, context: FixContext, *, may_be_none: bool = False
+) -> tuple[Statement, ...] | None:
+    """The tree's own helper, so that it copies on a reload; None when it has none that can, or would make a parameter of a buffer.
+
+    SGLang's takes no None.
+    """
     dialect = context.dialect
     if dialect.kind is None or dialect.kind is HelperKind.REBINDS or bound.method == "register_buffer":
+        return None
+    if dialect.kind is HelperKind.COPIES_OR_MOVES and may_be_none and not is_tensor(value, context):
         return None
     function = context.local_name(dialect.module, dialect.function)
     arguments = [bound.receiver, bound.name, argument(value)]
@@ -192,7 +199,7 @@ def bind_once(
     quietly = fact.cell.registered or fact.value_is_parameter or fact.value is Value.VIEW
     target = f"{old}.data" if quietly else old
     tested = ("shape", "stride()", "dtype", "device") if fact.existed_before else ("shape", "dtype")
-    may_be_none = not _is_surely_tensor(bound.value)
+    may_be_none = not is_tensor(bound.value, context)
     source = f"{new}.clone()" if fact.may_alias else new
     return parse(
         f"{'' if named else assigned(new, bound.value, context.width)}"
@@ -207,10 +214,11 @@ def bind_once(
 def copy_or_move(moved: Bound, context: FixContext) -> tuple[Statement, ...]:
     """``p.data = new``, but into the memory that is there when nothing but its contents would change."""
     parameter = moved.receiver
-    new = context.temporary(f"new_{parameter.rpartition('.')[2].strip('_')}")
+    named = isinstance(moved.value, cst.Name)
+    new = code(moved.value) if named else context.temporary(f"new_{parameter.rpartition('.')[2].strip('_')}")
     parts = [f"{parameter}.{what} == {new}.{what}" for what in ("shape", "stride()", "dtype", "device")]
     return parse(
-        f"{assigned(new, moved.value, context.width)}"
+        f"{'' if named else assigned(new, moved.value, context.width)}"
         f"{condition(parts, context.width)}\n"
         f"    {parameter}.data.copy_({new})\n"
         "else:\n"
@@ -236,6 +244,11 @@ def _is_surely_tensor(value: cst.BaseExpression) -> bool:
         return True
     method = m.Attribute(attr=m.OneOf(*[m.Name(name) for name in _ON_TENSORS]))
     return m.matches(value, m.Call(func=m.Attribute(value=m.Name("torch") | m.Name("F")) | method))
+
+
+def is_tensor(value: cst.BaseExpression, context: FixContext) -> bool:
+    """A tensor on every path, never None."""
+    return _is_surely_tensor(value) or context.is_tensor(code(value))
 
 
 def is_allocation(value: cst.BaseExpression, fact: Rebinding) -> bool:

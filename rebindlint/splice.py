@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import libcst as cst
 
 from rebindlint.imports import functions
-from rebindlint.index.modules import FunctionNode, Module
+from rebindlint.index.modules import FunctionNode, Module, descend
 from rebindlint.model import Place, Position
 from rebindlint.rewriting import Statement
 
@@ -51,7 +51,7 @@ def stands_alone(module: Module, node: ast.stmt) -> bool:
     end = _end(module, node)
     after = module.lines[end.row - 1][end.column - 1 :].strip()
     alone = not before.strip() and (not after or after.startswith("#"))
-    texts = (n for n in ast.walk(node) if isinstance(n, ast.Constant | ast.JoinedStr) and n.end_lineno != n.lineno)
+    texts = (n for n in descend(node) if isinstance(n, ast.Constant | ast.JoinedStr) and n.end_lineno != n.lineno)
     return alone and not any(True for _ in texts)
 
 
@@ -68,8 +68,8 @@ def indentation_of(module: Module, node: ast.stmt) -> str:
 
 
 def temporaries(inside: FunctionNode) -> Callable[[str], str]:
-    taken = {n.id for n in ast.walk(inside) if isinstance(n, ast.Name)} | {
-        a.arg for a in ast.walk(inside) if isinstance(a, ast.arg)
+    taken = {n.id for n in descend(inside) if isinstance(n, ast.Name)} | {
+        a.arg for a in descend(inside) if isinstance(a, ast.arg)
     }
 
     def temporary(stem: str) -> str:
@@ -116,7 +116,7 @@ def render(statements: Sequence[Statement], indent: str, step: str, newline: str
 
 def with_comments(old: str, new: str, indent: str, newline: str) -> str:
     """The new source, with the comments of the old one that it has lost on lines of their own above it."""
-    kept = _comments(new)
+    kept = _comments(indent + new)  # its first line is put where the old one began
     lost = []
     for comment in _comments(old):
         if comment in kept:

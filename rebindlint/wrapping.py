@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-__all__ = ["argument", "assigned", "call", "code", "condition", "nested"]
+__all__ = ["argument", "assigned", "call", "called", "code", "condition", "nested"]
 
 _EMPTY = cst.Module([])
 
@@ -29,8 +29,25 @@ def _further_out(text: str) -> str:
     first, *others = text.split("\n")
     if not others:
         return first
-    deeper = min(len(line) - len(line.lstrip(" ")) for line in others if line.strip()) // 4 * 4
-    return "\n".join([first, *(line[deeper:] for line in others)])
+    if others[-1].lstrip(" ")[0] in ")]}":
+        deeper = _indent(
+            others[-1]
+        )  # a bracket that is closed on a line of its own stands as far inside as the expression
+    elif _is_open(first):
+        return text  # aligned with something on the first line
+    else:
+        deeper = min(_indent(line) for line in others if line.strip()) // 4 * 4
+    return "\n".join([first, *(line[min(deeper, _indent(line)) :] for line in others)])
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _is_open(line: str) -> bool:
+    """A bracket of the expression's own is still open at the end of the line."""
+    bare = re.sub(r"\"[^\"]*\"|'[^']*'|#.*", "", line)
+    return sum(bare.count(c) for c in "([{") > sum(bare.count(c) for c in ")]}")
 
 
 def call(function: str, arguments: Sequence[str], width: int) -> str:
@@ -43,7 +60,8 @@ def call(function: str, arguments: Sequence[str], width: int) -> str:
     if len(inner) <= width and "\n" not in inner:
         return f"{function}(\n{inner}\n)\n"
     fitting = (short if len(short) < width - 4 else text for short, text in zip(joined, arguments, strict=True))
-    lines = "".join(f"    {nested(text)},\n" for text in fitting)
+    end = "," if len(arguments) > 1 else ""  # formatters take a comma behind a lone argument for a wish to keep it so
+    lines = "".join(f"    {nested(text)}{end}\n" for text in fitting)
     return f"{function}(\n{lines})\n"
 
 
@@ -67,6 +85,11 @@ def assigned(target: str, value: cst.BaseExpression, width: int) -> str:
         return text + "\n"
     arguments = [code(a.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for a in value.args]
     return call(f"{target} = {code(value.func)}", arguments, width)
+
+
+def called(function: str, value: cst.BaseExpression, width: int) -> str:
+    """``function(value)`` for a suite one step further in; a value of several lines keeps them."""
+    return nested(call(function, [argument(value)], width).rstrip())
 
 
 def condition(parts: Sequence[str], width: int) -> str:

@@ -56,7 +56,7 @@ class Attention(nn.Module):
 
 Safe where shape and dtype provably agree on a reload: the tree's replace helper is called so that it copies, or the tensor is bound once and copied into
 afterwards. A workspace whose contents do not depend on weights is allocated once. Where the name was bound before the hook and the value has other strides, the fix is not offered:
-a copy in the first run would leave another layout behind.
+a copy in the first run would leave another layout behind. Neither is it where elements may share one place in memory (`expand`): nothing can be copied into those.
 
 ## See also
 

@@ -38,7 +38,8 @@ class Method:
 
 ## Fix safety
 
-Unsafe: the statement becomes a call of the tree's replace helper, or a `copy_` where shape and dtype provably agree. Whether the first run may copy depends on the layout that the kernel wants.
+The statement becomes a call of the tree's replace helper, or a `copy_` where shape, strides, dtype and device agree. Safe where shape and dtype provably agree on a reload, else unsafe. Not offered where the value is a
+transposition of the parameter itself (of another shape, unless it is square), or is in a format that shape and strides do not tell.
 
 ## See also
 

@@ -54,7 +54,8 @@ class Experts(nn.Module):
 
 ## Fix safety
 
-No automatic fix: what has to be computed again, and into what, only the code's author knows.
+Where nothing but the tensor stands behind `is None`, `hasattr` or `getattr`, an `else` is added that derives it again and copies it into the one that is there. Unsafe: what it is derived from
+must still be there on a reload. Other guards are left alone: what has to be computed again, and into what, only the code's author knows.
 
 ## See also
 

@@ -41,7 +41,8 @@ class Method:
 ## Fix safety
 
 The tree's replace helper is called, so that it copies on a reload. Safe where the name first appears in the hook or the helper compares strides, else unsafe. Not offered where the value is a view of the
-parameter that it replaces with other strides: the copy in the first run would read what it overwrites.
+parameter that it replaces with other strides: the copy in the first run would read what it overwrites. Nor where elements may share one place in memory (`expand`), where the function deletes the parameter before
+it binds the new one, or where a value in a device's private format would be copied into a parameter that was there before.
 
 ## See also
 

@@ -58,7 +58,7 @@ class Method:
 ## Fix safety
 
 `prefer_copy=True` is added where the helper takes it. Safe where the name first appears in the hook or the strides stay as they are, unsafe where the first run could copy into a parameter of other strides.
-No fix where the helper cannot copy.
+Where the helper cannot copy, the tree's own that can is called instead, or the tensor is bound once and copied into. No fix where elements may share one place in memory (`expand`): nothing can be copied into those.
 
 ## See also
 

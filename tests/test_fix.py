@@ -308,3 +308,60 @@ def test_a_long_import_with_a_comment_stays_on_its_line() -> None:
     assert imported(before)[1] == (
         f"from {HELPER} import get_packed_modules_mapping, replace_parameter, set_weight_attrs  # noqa\n"
     )
+
+
+# ---- imports that nothing uses any more
+
+FROM = "from torch.nn.parameter import Parameter"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (f"import torch\n{FROM}\n\nx = Parameter(1)\n", "import torch\n\nx = 1\n"),
+        (f"import os\n\n{FROM}\n\nimport vllm\nx = Parameter(1)\n", "import os\n\nimport vllm\nx = 1\n"),
+        (f"{FROM}\r\n\r\nx = Parameter(1)\r\n", "\r\nx = 1\r\n"),
+        ("from torch.nn import Module, Parameter\nx = Parameter(1)\n", "from torch.nn import Module\nx = 1\n"),
+        (
+            "from torch.nn import Parameter, Module as M\nx = Parameter(1)\n",
+            "from torch.nn import Module as M\nx = 1\n",
+        ),
+    ],
+)
+def test_an_import_from_torch_goes_with_its_last_use(before: str, after: str) -> None:
+    row = before.split("\n").index(next(line for line in before.split("\n") if "x = " in line)) + 1
+    applied = apply(before, diagnostic(replacing(row, "Parameter(1)", "1", before)))
+    assert applied.texts == {"a.py": after}
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        f"{FROM}\ny = Parameter(2)",
+        f'{FROM}\ny: "Parameter"',
+        f'{FROM}\n__all__ = ["Parameter"]',
+        f"{FROM}  # noqa: F401",
+        "from torch.nn.parameter import (\n    Parameter,\n)",
+        "from torch.nn.parameter import Parameter as P\ny = P(2)",
+        "from vllm.parameter import Parameter",
+        "from .torch import Parameter",
+        "if True:\n    from torch.nn import Parameter",
+    ],
+)
+def test_other_imports_stay(kept: str) -> None:
+    before = f"{kept}\nx = Parameter(1)\n"
+    row = before.count("\n")
+    applied = apply(before, diagnostic(replacing(row, "Parameter(1)", "1", before)))
+    assert applied.texts == {"a.py": f"{kept}\nx = 1\n"}
+
+
+def test_what_was_not_used_before_is_not_our_business() -> None:
+    before = f"{FROM}\nx = 1\n"
+    assert apply(before, diagnostic(replacing(2, "1", "2", before))).texts == {"a.py": f"{FROM}\nx = 2\n"}
+
+
+def test_a_package_may_hand_on_what_it_imports() -> None:
+    before = f"{FROM}\nx = Parameter(1)\n"
+    edit = replacing(2, "Parameter(1)", "1", before, filename="a/__init__.py")
+    applied = apply_fixes([diagnostic(edit)], lambda _: before)
+    assert applied.texts == {"a/__init__.py": f"{FROM}\nx = 1\n"}

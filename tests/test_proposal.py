@@ -59,7 +59,7 @@ def fixed(folder: Path, source: str, *, tree: str = "", unsafe: bool = False) ->
     file = folder / "hooks.py"
     if tree:
         shutil.copytree(TREES / tree, folder, dirs_exist_ok=True)
-        file = folder / ("vllm/model_executor/layers/hooks.py")
+        file = next(folder.rglob("layers")) / "hooks.py"
     file.write_text(source)
     request = Request((".",), Config(root=folder, jobs=1), cache=False, cwd=folder)
     flagged = [d.attribute.rpartition(".")[2] for d in run(request).diagnostics]
@@ -279,3 +279,140 @@ def test_memory_without_weights_does_not_become_a_parameter(folder: Path) -> Non
     text, _ = fixed(folder, source.format(body=body), tree="prefer_copy")
     assert "replace_parameter" not in text
     assert "old_first.copy_(new_first)" in text
+
+
+def test_targets_on_lines_of_their_own_stay_there(folder: Path) -> None:
+    body = """
+    (
+        self.first,  # for the kernel
+        unread,
+    ) = pair(weight)
+    self.second = weight + unread
+    """
+    found = of_impl(folder, body)
+    assert found is not None
+    start = "(\n    new_first,  # for the kernel\n    unread,\n) = pair(weight)\n"
+    assert found.startswith(start + COPY.format("first"))
+
+
+def test_a_comment_that_stays_inside_is_not_repeated_above(folder: Path) -> None:
+    body = """
+    self.first = torch.cat(
+        [
+            weight,  # rows
+            weight,
+        ]
+    )
+    self.second = None
+    """
+    found = of_impl(folder, body)
+    assert found is not None
+    assert found.startswith("new_first = torch.cat(\n    [\n        weight,  # rows\n")
+    assert found.count("# rows") == 1
+
+
+def test_a_name_needs_no_second_name(folder: Path) -> None:
+    body = "packed = layer.weight * 2\nlayer.weight.data = packed\nlayer.first = layer.second = None"
+    source = METHOD.format(helper="vllm.model_executor.utils", function="replace_parameter", body=block(body))
+    text, flagged = fixed(folder, source.replace("layer.first *", "layer.weight *"), tree="rebinds", unsafe=True)
+    assert flagged == ["weight"]
+    assert "        layer.weight.shape == packed.shape\n" in textwrap.dedent(text)
+    assert "            layer.weight.data.copy_(packed)\n" in text
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["torch.ops.npu.npu_format_cast(layer.weight * 2, 29)", "(layer.weight * 2).to(memory_format=order)"],
+    ids=["device's own", "named"],
+)
+def test_memory_in_another_order_is_not_copied_into_what_was_there(folder: Path, value: str) -> None:
+    body = (
+        f"order = torch.channels_last\npacked = {value}\nlayer.weight.data = packed\nlayer.first = layer.second = None"
+    )
+    source = METHOD.format(helper="vllm.model_executor.utils", function="replace_parameter", body=block(body))
+    source = source.replace("layer.first *", "layer.weight *")
+    text, flagged = fixed(folder, source, tree="rebinds", unsafe=True)
+    assert flagged == ["weight"]
+    assert text == source
+
+
+def test_a_helper_that_takes_no_none_gets_none(folder: Path) -> None:
+    source = """
+import torch
+
+
+class Method:
+    def __init__(self, limit: float | None, scale: torch.Tensor) -> None:
+        self.limit = limit
+
+    def process_weights_after_loading(self, layer: torch.nn.Module) -> None:
+        layer.first = None if self.limit is None else (self.limit / layer.weight).float()
+        layer.second = (layer.weight * 2).float()
+
+    def apply(self, layer: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return x * layer.first * layer.second
+"""
+    text, flagged = fixed(folder, source, tree="sglang")
+    assert flagged == ["first", "second"]
+    assert 'copy_or_rebind_param(layer, "second", (layer.weight * 2).float())' in text
+    assert '"first", None' not in text.replace('getattr(layer, "first", None)', "")
+    assert "        and new_first is not None\n" in textwrap.dedent(text)
+
+
+@pytest.mark.parametrize("deleted", ["del layer.weight", 'delattr(layer, "weight")'])
+def test_what_was_deleted_cannot_be_copied_into(folder: Path, deleted: str) -> None:
+    body = f"""
+    doubled = layer.weight * 2
+    {deleted}
+    layer.weight = Parameter(doubled, requires_grad=False)
+    layer.first = layer.second = None
+    """
+    source = METHOD.format(helper="vllm.model_executor.utils", function="replace_parameter", body=block(body))
+    source = source.replace("layer.first *", "layer.weight *")
+    text, flagged = fixed(folder, source, tree="prefer_copy", unsafe=True)
+    assert "weight" in flagged
+    assert text == source
+    kept, _ = fixed(folder, source.replace(f"        {deleted}\n", ""), tree="prefer_copy", unsafe=True)
+    assert 'replace_parameter(layer, "weight", doubled, prefer_copy=True)' in kept
+
+
+PRESENT = [
+    "if other is not None:\n    self.first = other",
+    "if self.layer and other is not None:\n    self.first = other",
+    "assert other is not None\nself.first = other",
+]
+PERHAPS_ABSENT = [
+    "self.first = other",
+    "if other is not None or self.layer:\n    self.first = other",
+    "if other is not None:\n    other = other * 2 if self.layer else None\n    self.first = other",
+    "if self.layer:\n    assert other is not None\nself.first = other",
+]
+
+
+@pytest.mark.parametrize("body", [*PRESENT, *PERHAPS_ABSENT])
+def test_none_is_asked_for_where_nothing_rules_it_out(folder: Path, body: str) -> None:
+    found = of_impl(folder, f"other = None\nif act_dtype:\n    other = weight * 2\n{body}\nself.second = None")
+    assert found is not None
+    assert ("and other is not None\n" in found) == (body in PERHAPS_ABSENT)
+
+
+def test_memory_that_is_handed_to_a_kernel_after_it_was_bound_is_not_copied_too_early(folder: Path) -> None:
+    body = "table = weight.abs()\nself.first = table\ntorch.ops.demo.fill(table, weight)\nself.second = None"
+    assert of_impl(folder, body) is None
+    kept = "table = weight.abs()\nself.first = table\nself.layer.register(table)\nself.second = None"
+    assert of_impl(folder, kept) is not None
+
+
+def test_lines_that_are_aligned_with_the_first_stay_behind_it(folder: Path) -> None:
+    body = """
+    self.first = torch.empty([weight.shape[0], 1],
+                             dtype=torch.float)
+    self.second = weight * 2
+    """
+    found = of_impl(folder, body)
+    assert found is not None
+    assert found.startswith(
+        'if getattr(self, "first", None) is None:\n'
+        "    self.first = torch.empty([weight.shape[0], 1],\n"
+        "                             dtype=torch.float)\n"
+    )
