@@ -6,7 +6,8 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from rebindlint.execution import initial, tensors
+from rebindlint.execution import elements, initial, tensors
+from rebindlint.execution.foreign import is_of_foreign_object, own_object, own_tensor
 from rebindlint.execution.interpreter import Interpreter, Raised
 from rebindlint.execution.values import (
     DELETED,
@@ -26,6 +27,7 @@ from rebindlint.execution.values import (
     Tensor,
     Unknown,
     Value,
+    is_stable,
     label_of,
 )
 from rebindlint.index.classes import ClassInfo, FunctionInfo
@@ -92,6 +94,8 @@ def as_tensor(m: Interpreter, value: Value) -> Tensor | None:
             [as_tensor(m, o) or o if isinstance(o, Unknown) and (o.home or o.made_from) else o for o in operands],
         )
         return value.tensor
+    if is_of_foreign_object(value):
+        return own_tensor(m, value)
     known = m.named.get(value.label)
     if isinstance(known, Tensor):
         tensor = known
@@ -124,7 +128,11 @@ def element_of(m: Interpreter, holder: Unknown, label: str, index: Value | None 
     key = f"{name}[{label}]"
     known = owner.attributes.get(key)
     if known is None or known is DELETED:
-        known = Unknown(f"{holder.label}[{label}]", (owner, key), ("[]", [holder, index or Unknown(label)]))
+        text = f"{holder.label}[{label}]"
+        made = elements.new_element(m, owner, name, text, m.frame.statement) if owner.cls is not None else None
+        if made is not None:
+            m.named.setdefault(made.label, made)
+        known = made or Unknown(text, (owner, key), ("[]", [holder, index or Unknown(label)]))
         owner.attributes[key] = known
     return known
 
@@ -177,6 +185,8 @@ def as_object(m: Interpreter, value: Value) -> Obj | None:
         return value
     if not isinstance(value, Unknown) or value.tensor is not None:
         return None
+    if is_of_foreign_object(value):
+        return own_object(m, value)
     known = m.named.get(value.label)
     if known is None:
         home = value.home[0] if value.home else None
@@ -316,7 +326,7 @@ def _read_unknown(m: Interpreter, value: Unknown, name: str, node: ast.AST) -> V
             return read(m, obj, name, node)
     if value.tensor is not None or tensors.is_tensor_name(name):
         if value.tensor is None and name in tensors.AMBIGUOUS:
-            return BoundMethod(value, name)
+            return BoundMethod(_set_of(m, value, node) if name == "add" else value, name)
         tensor = as_tensor(m, value)
         if tensor is not None:
             return tensors.attribute(m, tensor, name, node)
@@ -324,6 +334,16 @@ def _read_unknown(m: Interpreter, value: Unknown, name: str, node: ast.AST) -> V
     if obj is not None:
         return _read_object(m, obj, name, node)
     return Unknown(f"{value.label}.{name}")
+
+
+def _set_of(m: Interpreter, value: Unknown, node: ast.AST) -> Value:
+    """What ``x.add(y)`` adds to, as a statement: a set that a class or module holds, which remembers what is added."""
+    statement = m.frame.statement
+    alone = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and statement.value.func is node
+    if not alone or value.home is not None or not is_stable(value.label):
+        return value
+    known = m.named.setdefault(value.label, ListValue([], closed=False))
+    return known if isinstance(known, ListValue) else value
 
 
 def _read_module(m: Interpreter, module: Module, name: str) -> Value:
@@ -516,6 +536,8 @@ def _may_be_computed(m: Interpreter, obj: Obj, name: str) -> bool:
     known = m.computed.get(id(obj))
     if known is None or known[0] != m.run or "{" in name or name in obj.initial or name in obj.absent:
         return False
+    if m.oracle.answers.get(("?", f"hasattr({obj.label},{name})", 2)):
+        return False  # it was asked for by its own name, and taken to be there from the start
     written = obj.cls is not None and any(
         name in c.writes or name in c.methods or name in c.attributes for c in m.index.mro(obj.cls)
     )

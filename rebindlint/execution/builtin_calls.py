@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from rebindlint.execution import attributes, tensors
+from rebindlint.execution import attributes, elements, tensors
 from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.values import (
     DELETED,
@@ -233,6 +233,9 @@ def _sequence(m: Interpreter, name: str, args: list[Value], node: ast.AST) -> Va
 
     if not args:
         return ListValue([])
+    known = elements.listed(m, args[0]) if name in ("list", "tuple", "sorted") else None
+    if known is not None:
+        return known
     if isinstance(args[0], Unknown) and name in ("list", "tuple", "sorted"):
         return (
             Unknown(f"{name}({args[0].label})")
@@ -274,6 +277,8 @@ def _iterate(m: Interpreter, name: str, args: list[Value], node: ast.AST) -> Val
 
 def _number(m: Interpreter, name: str, value: Value, node: ast.AST) -> Value:
     tensor = attributes.maybe_tensor(value)
+    if name == "bool" and (tensor is not None or isinstance(value, Scalar)):
+        return Unknown(f"bool@{m.place(node)}")  # a yes or no, decided as a condition on it would be
     if tensor is not None:
         return Scalar(f"{name}({m.term(tensor)})", tensor.storage.epochs, m.terms.of(name, m.term(tensor)))
     if isinstance(value, Const) and isinstance(value.value, (int, float)):
@@ -292,7 +297,7 @@ def _type(value: Value) -> Value:
         return Const(("type", tensor.type_name or ("Parameter" if tensor.is_parameter else "Tensor")))
     if isinstance(value, Obj) and value.cls is not None and value.exact:
         return ClassValue(value.cls)
-    return Unknown(f"type({label_of(value)})")
+    return Unknown(f"type({label_of(value)})", made_from=("type", [value]))
 
 
 def _reduce(m: Interpreter, name: str, args: list[Value]) -> Value:
@@ -334,7 +339,7 @@ def library(m: Interpreter, label: str, args: list[Value], keywords: dict[str, V
         return NOTHING
     if last in ("cast", "wraps", "ensure_future") and args:
         return args[-1]
-    if last in ("tqdm", "chain", "track") and args:
+    if last in ("tqdm", "chain", "track", "islice") and args:
         return args[0]
     if last in ("WeakKeyDictionary", "OrderedDict", "defaultdict", "WeakValueDictionary"):
         return DictValue()
@@ -383,6 +388,7 @@ def _list_method(m: Interpreter, receiver: ListValue, name: str, args: list[Valu
         return NOTHING
     if name == "clear":
         receiver.items.clear()
+        receiver.closed = True
         return NOTHING
     if name == "pop":
         return receiver.items.pop() if receiver.items else Unknown("pop")

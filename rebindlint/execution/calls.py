@@ -6,9 +6,20 @@ import ast
 from collections.abc import Hashable
 from dataclasses import replace
 
-from rebindlint.execution import attributes, builtin_calls, expressions, initial, statements, tensors, torch_table
+from rebindlint.execution import (
+    attributes,
+    builtin_calls,
+    elements,
+    expressions,
+    initial,
+    layout,
+    statements,
+    tensors,
+    torch_table,
+)
 from rebindlint.execution.bounded import bounded_class
 from rebindlint.execution.declared import declared
+from rebindlint.execution.foreign import foreign_object, names_class
 from rebindlint.execution.interpreter import MAX_DEPTH, Frame, Interpreter, Raised, Returned
 from rebindlint.execution.oracle import FAR
 from rebindlint.execution.unresolved import Assumption
@@ -142,6 +153,8 @@ def _unknown(m: Interpreter, callee: Unknown, args: list[Value], keywords: dict[
         return made
     obj = callee.home[0] if callee.home else None
     name = callee.home[1] if callee.home else callee.label.rpartition(".")[2]
+    if obj is not None and name in ("keys", "values", "items") and (found := elements.listed(m, obj, name)) is not None:
+        return found
     if obj is not None and obj.is_module and name in initial.MODULE_METHODS:
         return _bound(m, BoundMethod(obj, name), args, keywords, node)
     return summarise(m, callee.label, args, keywords, node)
@@ -161,6 +174,8 @@ def _bound(m: Interpreter, callee: BoundMethod, args: list[Value], keywords: dic
             return tensors.method(m, tensor, callee.name, args, keywords, node)
         return summarise(m, f"{receiver.label}.{callee.name}", args, keywords, node)
     if isinstance(receiver, Tensor):
+        if (where := layout.place(receiver, callee.name)) is not None:
+            return where
         return tensors.method(m, receiver, callee.name, args, keywords, node)
     if isinstance(receiver, Obj):
         return builtin_calls.module_method(m, receiver, callee.name, args, keywords, node)
@@ -374,6 +389,8 @@ def _bind_parameters(
             variables[name] = _default(m, default, info) if default is not None else Unknown(f"argument {name}")
     for name, bound in info.class_parameters.items():
         given = variables.get(name)
+        if isinstance(given, Obj) and given.cls is None and given.home is not None:
+            given = Unknown(given.label, given.home)  # it was asked something, and is a class all the same
         if isinstance(given, Unknown) and given.tensor is None and m.frames:
             variables[name] = bounded_class(m, given, bound, info.module, info.node)
     if left:
@@ -503,6 +520,8 @@ def summarise(m: Interpreter, label: str, args: list[Value], keywords: dict[str,
     inner = ",".join(label_of(a) for a in every)
     if not given or name.lstrip("_").startswith(_NO_EFFECT) or name.endswith(("_cls", "_class")):
         _not_entered(m, label, node, Assumption.HARMLESS if given else Assumption.SAME)
+        if not given and is_stable(inner) and names_class(name):
+            return foreign_object(m, f"{label}({inner})")
         return Unknown(f"{label}({inner})") if is_stable(inner) and not given else Unknown(f"{label}@{m.place(node)}")
     statement = m.frame.statement
     if isinstance(statement, ast.Expr) and statement.value is node:

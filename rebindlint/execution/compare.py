@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
 from rebindlint.execution.attributes import names_weight
 from rebindlint.execution.cells import Captured, Edge, owned_storages
+from rebindlint.execution.guards import guard_of
 from rebindlint.execution.interpreter import Interpreter, Site
 from rebindlint.execution.places import place_of
+from rebindlint.execution.tensors import resized
 from rebindlint.execution.twice import Outcome, shared_roots
 from rebindlint.execution.values import (
     DELETED,
@@ -27,10 +30,12 @@ from rebindlint.execution.values import (
 from rebindlint.index.hooks import LAYER_NAMES, Hook
 from rebindlint.index.modules import Module, text_of
 from rebindlint.index.readers import Readers
-from rebindlint.model import Binding, Cell, Frame, Hazard, Rebinding
+from rebindlint.model import Binding, Cell, Frame, Hazard, Protocol, Rebinding
 from rebindlint.model import Value as Origin
 
 __all__ = ["compare", "current", "nearest"]
+
+_SHAPE = re.compile(r"\bshape\d+")
 
 
 def compare(outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebinding]:
@@ -66,6 +71,8 @@ def compare(outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebindin
         if cell.storage.number in owned and safe[cell.storage.number]:
             continue  # alive and refreshed: a graph that holds it is right, whatever the cell shows now
         fact = _fact(m, outcome, hook, cell)
+        if fact is not None and fact.hazard is Hazard.FRESHNESS and _is_kept_by_shape(cell):
+            continue
         if fact is not None and fact.hazard is Hazard.ADDRESS and _stays_elsewhere(outcome, cell):
             fact = replace(fact, shared=True)
         if fact is not None and (not hook.lazy or _is_lazy_cache(m, outcome, cell, fact)):
@@ -84,6 +91,11 @@ def _lost(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Itera
         yield replace(
             _make(m, outcome, hook, cell, site, Hazard.FRESHNESS, Binding.NONE, cell.tensor), lost=True, certain=True
         )
+
+
+def _is_kept_by_shape(cell: Captured) -> bool:
+    """A slot of a table whose key is a shape: every layer of that shape shares it, so no weight's values can be in it."""
+    return any(isinstance(edge.holder, DictValue) and _SHAPE.search(str(edge.key)) for edge in cell.edges)
 
 
 def _stays_elsewhere(outcome: Outcome, cell: Captured) -> bool:
@@ -142,7 +154,7 @@ def _baked(m: Interpreter, outcome: Outcome, hook: Hook, readers: Readers) -> It
 
 def _is_lazy_cache(m: Interpreter, outcome: Outcome, cell: Captured, fact: Rebinding) -> bool:
     """What run-time code derived from a weight, behind a guard; other state of the engine is none of a reload's affair."""
-    guard = guard_of(m, outcome)
+    guard = guard_of(m, outcome, nearest(outcome.first_sites or {}, cell))
     if fact.hazard is not Hazard.FRESHNESS or guard is None or fact.source_lost:
         return False
     if any(isinstance(node, (ast.Eq, ast.NotEq, ast.Lt, ast.Gt, ast.LtE, ast.GtE)) for node in ast.walk(guard[0])):
@@ -291,36 +303,33 @@ def _stale(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebi
         Binding.NONE,
         cell.tensor,
         lost=lost,
-        guard=guard_of(m, outcome),
+        guard=guard_of(m, outcome, site),
         upto=upto,
     )
 
 
 def _left_raw(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebinding | None:
     """The first run transformed what was loaded; a guard let the second run leave it as the checkpoint has it."""
-    label = cell.storage.weight
+    label = cell.storage.weight or _loaded_as(cell)
     raw = m.terms.of("weight", label)
     if not label or cell.storage.content != raw or cell.content == raw or cell.tensor.path:
         return None
-    guard = guard_of(m, outcome)
     site = (outcome.first_copies or {}).get(cell.storage.number) or nearest(outcome.first_sites or {}, cell)
-    if guard is None or site is None:
+    if not cell.storage.weight and (nearest(m.sites, cell) is not None or cell.shape == resized(m, cell.content)):
+        return None  # what is there was put there again, or nothing can be loaded into it
+    guard = guard_of(m, outcome, site)
+    not_called = hook.after_model and outcome.protocol is Protocol.LAYERWISE
+    if site is None or (guard is None and not not_called):
         return None
     fact = _make(m, outcome, hook, cell, site, Hazard.FRESHNESS, Binding.NONE, cell.tensor, guard=guard)
     return replace(fact, certain=True)
 
 
-def guard_of(m: Interpreter, outcome: Outcome) -> tuple[ast.AST, Module] | None:
-    """The first condition that went another way in the second run."""
-    for (place, first, node, module), (other, second, _, _) in zip(
-        outcome.first_conditions or [], m.conditions, strict=False
-    ):
-        if place != other:
-            return None
-        if first != second and id(node) not in m.inside_helpers:
-            assert isinstance(module, Module)
-            return node, module
-    return None
+def _loaded_as(cell: Captured) -> str:
+    """The checkpoint's name of what a loader writes into the memory that the first run put in a parameter's place."""
+    holder, name = cell.last.holder, str(cell.last.key)
+    loaded = cell.registered and cell.tensor.is_parameter and isinstance(holder, Obj) and name in holder.initial
+    return f"{holder.label}.{name}" if isinstance(holder, Obj) and loaded else ""
 
 
 def _describe(outcome: Outcome, cell: Captured, upto: int | None = None) -> Cell:
@@ -386,7 +395,8 @@ def _make(
         certain=_is_certain(m, site, holder, described.name),
         guarded=place_of(guard[1], guard[0]) if guard is not None else None,
         receiver_is_module=isinstance(holder, Obj) and holder.is_module,
-        existed_before=isinstance(holder, Obj) and described.name in holder.initial,
+        existed_before=(isinstance(holder, Obj) and described.name in holder.initial)
+        or (first is not None and _old(first) is not None),
         may_alias=_may_alias(site, old, cell) or (first is not None and _may_alias(first, _old(first), None)),
         changes_strides=_changes_strides(site, old) or (first is not None and _changes_strides(first, _old(first))),
         same_layout=same_expression and now is not None and now.dtype == cell.dtype,
@@ -422,9 +432,10 @@ def _may_alias(site: Site, old: Tensor | None, cell: Captured | None) -> bool:
 
 def _changes_strides(site: Site, old: Tensor | None) -> bool:
     value = site.value
-    return (
-        isinstance(value, Tensor) and value.strided and not (old is not None and old.strided and old.path == value.path)
-    )
+    if not isinstance(value, Tensor):
+        return False
+    strided = (value.strided, old.strided) if old is not None else (value.strided,)
+    return any(strided) and not (old is not None and all(strided) and old.path == value.path)
 
 
 def _origin(now: Tensor | None, m: Interpreter) -> Origin:

@@ -180,7 +180,22 @@ def _equal(m: Interpreter, left: Value, right: Value, node: ast.AST) -> bool:
     if isinstance(left, (Const, ClassValue)):
         a, b = b, a
         left, right = right, left
-    return m.oracle.equal(a, b, m.place(node), constant=isinstance(right, (Const, ClassValue)))
+    answer = m.oracle.equal(a, b, m.place(node), constant=isinstance(right, (Const, ClassValue)))
+    if answer and not m.inside_helper:  # what a replace helper is given is a parameter
+        _take_type(m, left, right)
+    return answer
+
+
+def _take_type(m: Interpreter, left: Value, right: Value) -> None:
+    """What has the type of a tensor is a tensor of that type from now on, so that the second run finds it to be one too."""
+    if not (isinstance(left, Unknown) and left.made_from is not None and left.made_from[0] == "type"):
+        return
+    name = right.value[1] if isinstance(right, Const) and isinstance(right.value, tuple) else ""
+    tensor = attributes.as_tensor(m, left.made_from[1][0]) if name in ("Tensor", "Parameter") else None
+    if tensor is not None:
+        tensor.is_parameter = name == "Parameter"
+        if not tensor.is_parameter and isinstance(thing := left.made_from[1][0], Unknown) and thing.home is not None:
+            thing.home[0].registered.discard(thing.home[1])
 
 
 def _are_members(left: str, right: str) -> bool:
@@ -221,4 +236,12 @@ def _contained(m: Interpreter, left: Value, right: Value, node: ast.AST) -> bool
             return left.value in right.value  # type: ignore[operator]
         except TypeError:
             return False
+    added = m.named.get(right.label) if isinstance(right, Unknown) else None
+    if isinstance(added, ListValue) and any(_is_same(left, item) for item in added.items):
+        return True
     return bool(m.ask(f"{label_of(left)} in {label_of(right)}", node))
+
+
+def _is_same(left: Value, right: Value) -> bool:
+    label = label_of(left)
+    return left is right or (is_stable(label) and label == label_of(right))

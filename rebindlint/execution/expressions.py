@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from rebindlint.execution import attributes, calls, conditions, tensors
+from rebindlint.execution import attributes, calls, conditions, layout, tensors
 from rebindlint.execution.interpreter import MAX_STEPS, Interpreter, OutOfBudget
 from rebindlint.execution.values import (
     NOTHING,
@@ -260,6 +260,8 @@ def binary(m: Interpreter, op: ast.operator, left: Value, right: Value) -> Value
     if isinstance(left, Scalar) or isinstance(right, Scalar):
         label = f"({label_of(left)} {name} {label_of(right)})"
         return Scalar(label, m.epochs([left, right]), m.terms.of(name, m.term(left), m.term(right)))
+    if isinstance(op, (ast.Add, ast.Sub)) and (offset := layout.kept_offset(left, right)) is not None:
+        return offset
     return Unknown(f"({label_of(left)} {name} {label_of(right)})", made_from=(name, [left, right]))
 
 

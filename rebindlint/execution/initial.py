@@ -10,6 +10,8 @@ import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from rebindlint.execution.constructed import Constructed, literal_argument, possible_writes, shared_question
+from rebindlint.execution.elements import element_classes
 from rebindlint.execution.interpreter import Interpreter, Raised, Site
 from rebindlint.execution.torch_table import SIZED
 from rebindlint.execution.values import (
@@ -166,10 +168,17 @@ def _initial(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
     options = _last_writes(m, obj.cls, name)
     if options:
         chosen = 0
+        if len(options) > 1 and isinstance(obj, Constructed):
+            options = possible_writes(m, obj, name, options)
         if len(options) > 1:
             asked = f"init {obj.label}:{obj.cls.name}.{name}"
+            if isinstance(obj, Constructed) and (decides := shared_question(m, obj, options)):
+                asked = f"init {obj.maker.label}:{obj.cls.name}.{name} by {decides}"
             chosen = m.ask(asked, node, len(options), default=len(options) - 1)
-        return _evaluate(m, options[chosen], obj, label)
+        value = _evaluate(m, options[chosen], obj, label)
+        if isinstance(value, (ListValue, DictValue)) and not value.items and element_classes(m, obj, name):
+            return Unknown(label, (obj, name))  # the constructor fills it
+        return value
     home = next((b for b in m.index.mro(obj.cls) if name in b.annotations), None)
     if home is not None:
         return annotated(m, home.annotations[name], home.module, label, node)
@@ -246,7 +255,7 @@ def _name(m: Interpreter, name: str, write: InitWrite, obj: Obj, label: str) -> 
     arguments = write.function.node.args
     for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
         if argument.arg == name:
-            given = _handed_up(m, write.function, name, obj)
+            given = _handed_up(m, write.function, name, obj, label.rpartition(".")[2])
             if given is not None:
                 return _expression(m, given.value or _NONE, given, obj, label)
             if argument.annotation is None:
@@ -268,8 +277,19 @@ def _name(m: Interpreter, name: str, write: InitWrite, obj: Obj, label: str) -> 
 _NONE = ast.Constant(None)
 
 
-def _handed_up(m: Interpreter, function: FunctionInfo, name: str, obj: Obj) -> InitWrite | None:
-    """What the object's own class hands to this constructor of a base for a parameter, where it is a literal."""
+def _handed_up(m: Interpreter, function: FunctionInfo, name: str, obj: Obj, kept_as: str) -> InitWrite | None:
+    """What the object's own class hands to this constructor of a base for a parameter, where it is a literal.
+
+    Where the call that made the object is known, what that hands to the constructor, unless other methods set the attribute as well.
+    """
+    if (
+        isinstance(obj, Constructed)
+        and obj.cls is not None
+        and all(_before_hooks(write.function) for write in _all_writes(m, obj.cls, kept_as))
+    ):
+        literal_node = literal_argument(m, obj, function, name)
+        if literal_node is not None:
+            return InitWrite(literal_node, None, False, function)
     if obj.cls is None or not obj.exact or function.name != "__init__" or function.owner in (None, obj.cls):
         return None
     own = obj.cls.methods.get("__init__")
@@ -337,7 +357,7 @@ def _call(m: Interpreter, node: ast.Call, module: Module, obj: Obj, label: str, 
             return m.weight(label, is_parameter=True)
         if m.index.is_enumeration(found):
             return Unknown(label)
-        return Obj(label, found, is_module=m.index.is_module(found))
+        return Constructed(label, found, node, write.function, obj, is_module=m.index.is_module(found))
     if isinstance(found, FunctionInfo) and not isinstance(found.node, ast.Lambda) and found.node.returns is not None:
         return annotated(m, found.node.returns, found.module, label, node)
     dotted = str(found) if isinstance(found, str) else ""

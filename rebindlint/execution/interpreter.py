@@ -28,7 +28,17 @@ from rebindlint.index.modules import Module
 from rebindlint.index.tree import Index
 from rebindlint.model import Binding, Dialect
 
-__all__ = ["BreakLoop", "ContinueLoop", "Frame", "Interpreter", "OutOfBudget", "Raised", "Returned", "Site"]
+__all__ = [
+    "BreakLoop",
+    "Condition",
+    "ContinueLoop",
+    "Frame",
+    "Interpreter",
+    "OutOfBudget",
+    "Raised",
+    "Returned",
+    "Site",
+]
 
 MAX_STEPS = 60_000
 MAX_DEPTH = 26
@@ -84,6 +94,11 @@ class Site:
     helper: Dialect | None = None
     prefer_copy: bool = False
     overlapping: bool = False
+    after: int = 0  # how many conditions the run had passed
+
+
+# what stands for it, how it was decided, its test, and where that stands
+Condition = tuple[Hashable, bool, ast.AST, Module]
 
 
 class Interpreter:
@@ -102,7 +117,7 @@ class Interpreter:
         self.outside: set[int] = set()  # numbers of weights that something else than these objects owns
         self.sites: dict[tuple[int, object], Site] = {}
         self.moved: dict[int, Site] = {}  # id(tensor) -> the statement that moved its .data
-        self.conditions: list[tuple[Hashable, bool, ast.AST, Module]] = []
+        self.conditions: list[Condition] = []
         self.origins: dict[int, Site] = {}  # storage number -> the statement of a constructor that allocated it
         self.copies: dict[int, Site] = {}  # storage number -> the statement that last copied into it
         self.retransformed: dict[int, Site] = {}  # storage number -> the statement that transformed it again
@@ -180,6 +195,7 @@ class Interpreter:
             old,
             helper.helper if helper else None,
             helper is not None and "prefer_copy" in helper.helper_keywords,
+            after=len(self.conditions),
         )
 
     # ---- questions

@@ -7,7 +7,7 @@ the plan is recorded in order, and ``flips`` gives the plans that take the arms 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Set
 
 __all__ = ["Explorer", "Oracle"]
 
@@ -26,9 +26,13 @@ class Oracle:
         self.default = default
         self.answers: dict[Hashable, int] = {}
         self.asked: list[tuple[Hashable, int]] = []  # in order, with the number of options
+        self.loading: list[tuple[Hashable, int]] = []  # asked before the hook ran
         self.ranks: dict[Hashable, int] = {}  # how far from the hook's own body a question was first asked
         self.places: dict[Hashable, Hashable] = {}  # where it was first asked
         self.goals: dict[Hashable, frozenset[int]] = {}  # the binding statements that another answer leads to
+        self.failed: list[
+            tuple[int, Hashable, frozenset[int]]
+        ] = []  # how much was asked, what decided, what was missed
         self.idle: dict[Hashable, int] = {}  # added to the rank of a question whose other answer leads to none
         self.consulted: list[Hashable] = []  # every question that came up, also again
         self.rank = 0
@@ -97,6 +101,7 @@ class Oracle:
 
 MAX_UNCOVERING = 2  # paths that are searched for alternatives which let a hidden binding stand
 MAX_MISSES = 4  # paths that may miss their goal before it is given up
+MAX_RETRIES = 6  # paths of a hook that give an answer which other paths have given, for a goal that none has reached
 MAX_EXTRA = 4  # alternatives tried for that, in one hook
 
 
@@ -124,14 +129,28 @@ class Explorer:
         self._taken: set[tuple[Hashable, int]] = set()
         self._places: dict[Hashable, Hashable] = {}  # question -> where it is asked
         self._missed: dict[frozenset[int], int] = {}  # goal -> paths that should have led to it and did not
+        # conditions that failed: the more was asked in one, the nearer it was
+        self._retries: list[tuple[int, int, dict[Hashable, int], int, frozenset[int]]] = []
+        self._retried = 0
+        self._paths: list[Set[tuple[Hashable, int]]] = []  # the answers of each path so far
+        self._opened: frozenset[int] = frozenset()  # goals that new questions of the last path may lead to
         self._barren: set[Hashable] = set()  # places where another answer, led to by no goal, made no difference
         self._asked_at: Hashable = None  # where the question is asked whose other answer the current plan takes
 
     def plans(self) -> Iterator[tuple[dict[Hashable, int], int]]:
-        while self._todo:
+        while self._todo or self._retries:
             if self.executions - self.failures >= self.limit or self.failures >= 2 * self.limit:
                 self.exhausted = True
                 return
+            if not self._todo or self._todo[0][0] >= FAR:
+                retry = self._retry()
+                if retry is not None:
+                    self.executions += 1
+                    self.promising, self._asked_at = True, None
+                    yield retry
+                    continue
+                if not self._todo:
+                    return
             if self._todo[0][0] >= FAR and self.executions - self.failures >= self.limit // 3:
                 self.sampled = True
                 return
@@ -154,8 +173,9 @@ class Explorer:
             self.promising = bool(goal) or rank < 0
             self._asked_at = self._place(plan)
             there, failures = len(goal & self.covered), self.failures
+            self._opened = frozenset()
             yield plan, default
-            if goal and len(goal & self.covered) == there and self.failures == failures:
+            if goal and len(goal & self.covered) == there and self.failures == failures and not goal & self._opened:
                 self._missed[goal] = self._missed.get(goal, 0) + 1
 
     def made_no_difference(self) -> None:
@@ -165,6 +185,16 @@ class Explorer:
 
     def _place(self, plan: dict[Hashable, int]) -> Hashable:
         return self._places.get(next(reversed(plan), None))
+
+    def _retry(self) -> tuple[dict[Hashable, int], int] | None:
+        """A path on which a condition failed whose arm none has taken, with the answer that it failed for given otherwise."""
+        while self._retries and self._retried < MAX_RETRIES:
+            _, _, plan, default, goal = heapq.heappop(self._retries)
+            if not goal <= self.covered and not any(plan.items() <= path for path in self._paths):
+                self._retried += 1
+                return plan, default
+        self._retries.clear()
+        return None
 
     def _push(
         self,
@@ -204,6 +234,16 @@ class Explorer:
         for statement in hidden:
             self._uncovering[statement] = self._uncovering.get(statement, 0) + 1
         prefix: dict[Hashable, int] = {}
+        if any(key in oracle.plan for key, _ in oracle.loading):
+            prefix = {key: oracle.answers[key] for key, _ in oracle.loading}
+        for key, options in oracle.loading:  # only what the hook came to hang on matters of these
+            goal = oracle.goals.get(key)
+            for other in range(options) if goal else ():
+                if other != oracle.answers[key] and (key, other) not in self._taken:
+                    self._taken.add((key, other))
+                    self._push(FAR // 2, {**prefix, key: other}, default, goal or frozenset())
+        opened: set[int] = set()
+        self._paths.append(oracle.answers.items())
         for key, options in oracle.asked:
             if hidden and key in oracle.goals and key not in oracle.fixed:
                 other = 1 - min(oracle.answers[key], 1)
@@ -214,7 +254,19 @@ class Explorer:
             goal = oracle.goals.get(key, frozenset())
             idle = 0 if goal else oracle.idle.get(key, 0)
             for other in range(options):
-                if other != taken and (key, other) not in self._taken and key not in oracle.fixed:
+                if other == taken or key in oracle.fixed:
+                    continue
+                if (key, other) not in self._taken:
                     self._taken.add((key, other))
                     self._push(oracle.ranks[key] + idle, {**prefix, key: other}, default, goal)
+                    opened |= goal
             prefix[key] = taken
+        options_of = dict(oracle.asked)
+        for asked, key, goal in oracle.failed:
+            if key not in oracle.fixed and not goal <= self.covered:
+                for other in range(options_of.get(key, 0)):
+                    if other != oracle.answers[key]:
+                        self._number += 1
+                        plan = {**oracle.answers, key: other}
+                        heapq.heappush(self._retries, (-asked, self._number, plan, default, goal))
+        self._opened = frozenset(opened)

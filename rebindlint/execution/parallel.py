@@ -10,7 +10,7 @@ from typing import TypeVar
 
 __all__ = ["for_each"]
 
-_CHUNK = 3
+_CHUNK = 3  # hooks that are worth a process
 _COLLECT_EVERY = 2  # hooks: an execution leaves cycles behind; syntax trees survive and are not looked at again
 _T = TypeVar("_T")
 _work: Callable[[int], object] | None = None  # what forked workers do with a number
@@ -43,7 +43,7 @@ def _in_processes(
     gc.freeze()  # the collector must not touch, and so copy, what the workers share
     try:
         with multiprocessing.get_context("fork").Pool(jobs, initializer=gc.disable) as pool:
-            for result in pool.imap(_call, range(count), chunksize=_CHUNK):
+            for result in pool.imap(_call, range(count)):
                 results.append(result)  # type: ignore[arg-type]  # it is what ``work`` returns
                 if progress is not None:
                     progress(len(results), count)

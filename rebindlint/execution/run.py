@@ -6,7 +6,8 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rebindlint.execution.compare import compare, guard_of, nearest
+from rebindlint.execution.compare import compare, nearest
+from rebindlint.execution.guards import decided_otherwise
 from rebindlint.execution.oracle import Explorer, Oracle
 from rebindlint.execution.parallel import for_each
 from rebindlint.execution.places import place_of
@@ -32,7 +33,7 @@ __all__ = [
 
 PROTOCOLS = (Protocol.DIRECT, Protocol.LAYERWISE)
 MAX_EXECUTIONS = 48
-MAX_GUARDED = 4  # paths tried under every protocol because of one and the same guard
+MAX_GUARDED = 2  # paths tried under every protocol because of one and the same guard
 MAX_LAZY = 36  # paths through run-time code that builds something when it is first needed
 MAX_AIMLESS = 6  # paths that lead nowhere new, whatever they bind
 MAX_FRUITLESS = 3  # paths in a row that lead nowhere new and bind nothing which an earlier one had not bound
@@ -250,11 +251,14 @@ class _Search:
 
     def _goes_another_way(self, outcome: Outcome) -> bool:
         """Whether a condition kept the second run from what the first did: under another protocol it may not."""
-        guard = guard_of(outcome.interpreter, outcome) if outcome.completed else None
-        if guard is None or self.guards.get(id(guard[0]), 0) >= MAX_GUARDED:
+        if not outcome.completed or self.hook.after_model:
             return False
-        self.guards[id(guard[0])] = self.guards.get(id(guard[0]), 0) + 1
-        return True
+        new = False
+        for condition in decided_otherwise(outcome.interpreter, outcome):
+            tried = self.guards.get(condition, 0)
+            self.guards[condition] = tried + 1
+            new = new or tried < MAX_GUARDED
+        return new
 
     def _joined(self, found: list[Rebinding], more: list[Rebinding], protocol: Protocol) -> list[Rebinding]:
         """A hook that the reload does not call again leaves what it derived as it was: the same cells, one finding each."""

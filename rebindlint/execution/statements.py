@@ -26,6 +26,8 @@ from rebindlint.index.modules import descend, imported_names, is_type_checking, 
 
 __all__ = ["execute"]
 
+_NEAR = 2  # calls from the hook: conditions whose arms are worth several tries
+_MOST_RECENT = 3  # of the questions of a condition that failed: those that may have decided
 _MOST_KEYS = 6  # questions that a value or an arm is said to hang on
 
 
@@ -33,6 +35,7 @@ def execute(m: Interpreter, body: list[ast.stmt], env: Env) -> None:
     frame = m.frames[-1]
     covered = m.covered
     blocks, depth = frame.blocks, len(frame.blocks)
+    blocks.append((body, 0))
     for position, node in enumerate(body):
         m.steps += 1
         if m.steps > MAX_STEPS:
@@ -41,7 +44,8 @@ def execute(m: Interpreter, body: list[ast.stmt], env: Env) -> None:
         covered.add(id(node))
         handler = _HANDLERS.get(type(node))
         if handler is not None:
-            blocks[depth:] = [(body, position)]  # whatever an exception left behind is gone
+            if type(node) in _NESTED:
+                blocks[depth:] = [(body, position)]  # whatever an exception left behind is gone
             handler(m, node, env)
     del blocks[depth:]
 
@@ -71,6 +75,8 @@ def _annotated(m: Interpreter, node: ast.AnnAssign, env: Env) -> None:
 def _hangs_on(m: Interpreter, target: ast.expr, env: Env, before: int) -> None:
     """Remember the questions that decided what is bound here, and whether anything is: a later condition on it hangs on them."""
     keys = (*m.oracle.consulted[before:], *(m.governing[-1] if m.governing else ()))
+    if not keys and not m.governed:
+        return
     if isinstance(target, ast.Name):
         m.governed[(id(env), target.id)] = keys
     elif isinstance(target, ast.Attribute):
@@ -196,6 +202,9 @@ def _weigh(m: Interpreter, node: ast.If, taken: bool, keys: Sequence[Hashable]) 
             goal |= _binding_statements(m, body, m.frame.info, position + 1)
     # without another arm it only leaves something out
     idle = 0 if leaves else FAR if node.orelse else 2 * FAR
+    if goal and m.run <= 1 and len(m.frames) <= _NEAR:
+        recent = list(dict.fromkeys(reversed(keys)))[:_MOST_RECENT]
+        m.oracle.failed.extend((len(keys) - back, key, goal) for back, key in enumerate(recent))
     for key in keys:
         m.oracle.goals[key] = m.oracle.goals.get(key, frozenset()) | goal
         m.oracle.idle[key] = min(m.oracle.idle.get(key, idle), idle)
@@ -417,6 +426,9 @@ def _matches(m: Interpreter, subject: Value, pattern: ast.pattern, env: Env) -> 
     return bool(m.ask("?", pattern))
 
 
+_NESTED = frozenset(
+    {ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match}
+)
 _HANDLERS: dict[type[ast.stmt], Callable[[Interpreter, Any, Env], None]] = {
     ast.Expr: _expression,
     ast.Assign: _assign,

@@ -32,6 +32,7 @@ __all__ = [
     "has_no_elements",
     "is_tensor_name",
     "method",
+    "resized",
     "view",
 ]
 
@@ -209,10 +210,17 @@ def method(
         return ListValue([m.fresh(f"{name}{i}", [tensor, *every], dtype=tensor.dtype) for i in range(2)])
     dtype = next((d for a in every if (d := dtype_label(a))), tensor.dtype)
     made = m.fresh(name, [tensor, *every], dtype=dtype, zeroed=name in table.ZEROED)
+    if name in table.RESIZE:
+        made.shape = resized(m, made.storage.content)
     if name.startswith("new_"):
         made.storage.epochs, made.storage.sources = m.epochs(every), m.sources(every)
     made.storage.empty = name.startswith("new_") and has_no_elements(args, keywords)
     return made
+
+
+def resized(m: Interpreter, content: object) -> int:
+    """The shape of a tensor with these contents which has more elements, or fewer, than what these were made from."""
+    return m.terms.of("resized", content)
 
 
 def has_no_elements(args: Sequence[Value], keywords: dict[str, Value]) -> bool:
@@ -316,6 +324,8 @@ def _in_place(m: Interpreter, tensor: Tensor, name: str, args: list[Value], keyw
         m.write(tensor, content, m.epochs(values), m.sources(values), whole=False)
     else:
         m.transform(tensor, content, epochs, m.sources(values))
+        if tensor.storage.born == 0:
+            m.copied(tensor, tensor)
     return tensor
 
 
@@ -361,6 +371,9 @@ def function(m: Interpreter, name: str, args: list[Value], keywords: dict[str, V
         if args and (isinstance(args[0], Tensor) or last not in table.ALLOCATE) and not isinstance(args[0], ListValue)
         else None
     )
+    if last in table.JOIN:
+        for value in every:
+            _join(m, value)
     if last in ("as_tensor", "asarray", "from_numpy", "atleast_1d", "atleast_2d") and first is not None:
         return first
     out = keywords.get("out")
@@ -378,6 +391,8 @@ def function(m: Interpreter, name: str, args: list[Value], keywords: dict[str, V
     if last in table.SEVERAL and (len(args) > 1 or "dim" in keywords):
         return ListValue([m.fresh(f"{last}{i}", every) for i in range(2)])
     made = m.fresh(last, every, dtype=_dtype_of(keywords, args, last, first), zeroed=last in table.ZEROED)
+    if last in table.RESIZE:
+        made.shape = resized(m, made.storage.content)
     if last.endswith("_like"):  # it takes shape and dtype, never contents
         made.storage.epochs, made.storage.sources = m.epochs(every[1:]), frozenset()
     made.storage.on_host = _names_host(keywords) or (last == "tensor" and _is_number(args) and "device" not in keywords)
@@ -391,6 +406,14 @@ def function(m: Interpreter, name: str, args: list[Value], keywords: dict[str, V
     elif last == "tensor" and args:
         made.storage.empty = isinstance(args[0], ListValue) and args[0].closed and not args[0].items
     return made
+
+
+def _join(m: Interpreter, value: Value) -> None:
+    """The items of a sequence that is put together are tensors, whatever they were known as."""
+    if isinstance(value, ListValue):
+        for item in value.items:
+            if isinstance(item, Unknown) and item.home is not None:
+                _as_tensor(m, item)
 
 
 def _is_number(args: list[Value]) -> bool:

@@ -12,9 +12,11 @@ __all__ = [
     "HOST_ATTRIBUTES",
     "HOST_FUNCTIONS",
     "HOST_METHODS",
+    "JOIN",
     "KEEP",
     "KEEP_OR_COPY",
     "NO_WRITE",
+    "RESIZE",
     "RESTRIDE",
     "SCALAR",
     "SEVERAL",
@@ -225,6 +227,25 @@ ALLOCATE = frozenset(
 # allocators that are told a size
 SIZED = frozenset({"empty", "zeros", "ones", "rand", "randn", "full"})
 ZEROED = frozenset({"zeros", "zeros_like", "new_zeros"})
+# functions that take a sequence of tensors
+JOIN = frozenset(
+    {
+        "cat",
+        "concat",
+        "concatenate",
+        "stack",
+        "hstack",
+        "vstack",
+        "dstack",
+        "column_stack",
+        "row_stack",
+        "block_diag",
+        "broadcast_tensors",
+        "pad_sequence",
+    }
+)
+# a result with another number of elements than what it is made of
+RESIZE = frozenset({"repeat", "repeat_interleave", "tile", "cat", "concat", "concatenate", "stack", "hstack", "vstack"})
 # functions of torch that give no tensor
 HOST_FUNCTIONS = (
     "torch.cuda",

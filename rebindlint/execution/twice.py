@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 
 from rebindlint.execution import calls, initial
 from rebindlint.execution.cells import Captured, Edge, walk
+from rebindlint.execution.containers import fill_containers
 from rebindlint.execution.interpreter import (
     BreakLoop,
+    Condition,
     ContinueLoop,
     Frame,
     Interpreter,
@@ -35,7 +37,7 @@ from rebindlint.execution.values import (
     Value,
 )
 from rebindlint.index.classes import FunctionInfo
-from rebindlint.index.hooks import LAYER_NAMES, Hook
+from rebindlint.index.hooks import LAYER_NAMES, POST_LOAD, Hook
 from rebindlint.index.modules import text_of
 from rebindlint.index.tree import Index
 from rebindlint.model import Protocol
@@ -65,7 +67,7 @@ class Outcome:
     first_sites: dict[tuple[int, object], Site] | None = None
     first_moved: dict[int, Site] | None = None
     first_copies: dict[int, Site] | None = None
-    first_conditions: list[tuple[Hashable, bool, ast.AST, object]] | None = None
+    first_conditions: list[Condition] | None = None
 
 
 def execute_twice(
@@ -96,9 +98,9 @@ def execute_twice(
         for _, root in roots:
             if isinstance(root, Obj):
                 initial.allocate_all(m, root)
+    oracle.loading = list(oracle.asked)
     oracle.asked.clear()
     oracle.consulted.clear()
-    m.governed.clear()
     oracle.recording = True
     try:
         _run(m, 1, hook, receiver, arguments)
@@ -232,6 +234,7 @@ def _mark_loaded(m: Interpreter, obj: Obj) -> None:
             obj.initial[name] = (value.dtype, value.shape)
             if name in obj.registered and value.is_parameter:
                 obj.loaded.add(name)
+                fill_containers(m, value)
 
 
 def _run(m: Interpreter, number: int, hook: Hook, receiver: Value | None, arguments: dict[str, Value]) -> None:
@@ -296,7 +299,7 @@ def _reload(
         raise _Unloadable
     if protocol is Protocol.SLEEP:
         _discard(m, captured)
-    live = protocol is Protocol.DIRECT or hook.from_loading or _hooks_itself(hook, roots)
+    live = protocol is Protocol.DIRECT or hook.from_loading or _hooks_itself(m, hook, roots)
     restore = _Restore([])
     if protocol is Protocol.DIRECT:
         _prepare(m, hook, roots)
@@ -359,8 +362,14 @@ def _discard(m: Interpreter, captured: list[Captured]) -> None:
             storage.content, storage.epochs = m.terms.of("lost", storage.number), LOST
 
 
-def _hooks_itself(hook: Hook, roots: list[tuple[str, Value]]) -> bool:
-    """A module (or its backend) whose own hook is called, not its quantisation method: deferred, on live tensors."""
+def _hooks_itself(m: Interpreter, hook: Hook, roots: list[tuple[str, Value]]) -> bool:
+    """A module (or its backend) whose own hook is called, not its quantisation method: deferred, on live tensors.
+
+    A module without a hook of its own has its method called by the hook of its quantisation method.
+    """
+    cls = hook.receiver
+    if hook.by_name and cls is not None and m.index.is_module(cls):
+        return any(m.index.method(cls, name) is not None for name in POST_LOAD)
     return not any(name != "self" and isinstance(value, Obj) and value.is_module for name, value in roots)
 
 
@@ -394,6 +403,7 @@ def _load_into_live(
                 content = m.terms.of("loaded", label, value.path) if value.path else term
                 m.loaded[(content, value.path)] = term
                 value.storage.content, value.storage.epochs, value.storage.changed = content, SECOND, 2
+                fill_containers(m, value)
                 if restored and obj.initial[name][0]:
                     value.dtype, value.shape = obj.initial[name]
         elif _is_gone(value):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from rebindlint.index.modules import FunctionNode, Module, descend
 
-__all__ = ["ClassInfo", "FunctionInfo", "InitWrite", "class_bound", "decorator_names"]
+__all__ = ["ClassInfo", "FunctionInfo", "InitWrite", "class_bound", "decorator_names", "own_nodes"]
 
 
 def decorator_names(node: FunctionNode | ast.ClassDef) -> tuple[str, ...]:
@@ -78,7 +79,7 @@ class FunctionInfo:
     @cached_property
     def is_generator(self) -> bool:
         return not isinstance(self.node, ast.Lambda) and any(
-            isinstance(node, (ast.Yield, ast.YieldFrom)) for node in _own_nodes(self.node)
+            isinstance(node, (ast.Yield, ast.YieldFrom)) for node in own_nodes(self.node)
         )
 
     @cached_property
@@ -155,6 +156,19 @@ class FunctionInfo:
         return arguments[0].arg if self.owner and arguments and not self.is_static else ""
 
     @cached_property
+    def own_calls(self) -> tuple[tuple[bool, str], ...]:
+        """Methods that it calls on its own object, and, with True, those on ``super()``."""
+        found: dict[tuple[bool, str], None] = {}
+        for node in self._nodes if self.owner is not None else ():
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                target = node.func.value
+                if isinstance(target, ast.Name) and target.id == self.self_name:
+                    found[(False, node.func.attr)] = None
+                elif isinstance(target, ast.Call) and _callee_name(target) == "super":
+                    found[(True, node.func.attr)] = None
+        return tuple(found)
+
+    @cached_property
     def globals(self) -> frozenset[str]:
         return frozenset(n for node in self._nodes if isinstance(node, ast.Global) for n in node.names)
 
@@ -210,7 +224,7 @@ def _layer_argument(node: ast.Call) -> bool:
     )
 
 
-def _own_nodes(node: ast.AST) -> list[ast.AST]:
+def own_nodes(node: ast.AST) -> list[ast.AST]:
     """All nodes below ``node`` without those of nested functions and classes."""
     found: list[ast.AST] = []
     stack = list(ast.iter_child_nodes(node))
@@ -222,6 +236,9 @@ def _own_nodes(node: ast.AST) -> list[ast.AST]:
     return found
 
 
+Guard = tuple[ast.expr, bool]  # a condition, and whether it holds there
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class InitWrite:
     """``self.name = value`` in a method; ``conditional`` when it stands under a branch."""
@@ -231,6 +248,9 @@ class InitWrite:
     conditional: bool
     function: FunctionInfo
     persistent: bool = True  # False: a buffer that no checkpoint has
+    unpacked: ast.expr | None = None  # what ``self.name, other = …`` takes apart, then ``value`` is not known
+    guards: tuple[Guard, ...] = ()  # the conditions that it stands under
+    only_guarded: bool = True  # no loop or handler is around it
 
 
 @dataclass(eq=False)
@@ -279,7 +299,7 @@ class ClassInfo:
         found: dict[str, list[InitWrite]] = {}
         for info in self.methods.values():
             if info.self_name and isinstance(info.node, ast.FunctionDef):
-                _collect(info.node.body, info, False, found)
+                _collect(info.node.body, _Around(info), found)
         return found
 
     @cached_property
@@ -326,7 +346,35 @@ def _inner(node: ast.expr, self_name: str) -> tuple[str, str] | None:
     return None
 
 
-def _collect(body: list[ast.stmt], info: FunctionInfo, conditional: bool, found: dict[str, list[InitWrite]]) -> None:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Around:
+    """What stands around a statement of a method."""
+
+    info: FunctionInfo
+    conditional: bool = False
+    guards: tuple[Guard, ...] = ()
+    only_guarded: bool = True
+
+    def under(self, node: ast.stmt, block: str) -> _Around:
+        if isinstance(node, (ast.With, ast.AsyncWith)):
+            return self if isinstance(node, ast.With) else replace(self, conditional=True)
+        if isinstance(node, ast.If):
+            return replace(self, conditional=True, guards=(*self.guards, (node.test, block == "body")))
+        return replace(self, conditional=True, only_guarded=False)
+
+    def write(self, value: ast.expr | None, annotation: ast.expr | None = None, **further: Any) -> InitWrite:
+        return InitWrite(
+            value,
+            annotation,
+            self.conditional,
+            self.info,
+            guards=self.guards,
+            only_guarded=self.only_guarded,
+            **further,
+        )
+
+
+def _collect(body: list[ast.stmt], around: _Around, found: dict[str, list[InitWrite]]) -> None:
     for node in body:
         targets: list[ast.expr] = []
         value: ast.expr | None = None
@@ -338,32 +386,30 @@ def _collect(body: list[ast.stmt], info: FunctionInfo, conditional: bool, found:
         elif isinstance(node, ast.AugAssign):
             targets = [node.target]
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            _collect_registration(node.value, info, conditional, found)
+            _collect_registration(node.value, around, found)
         for target in targets:
             items = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
             for item in items:
                 if (
                     isinstance(item, ast.Attribute)
                     and isinstance(item.value, ast.Name)
-                    and item.value.id == info.self_name
+                    and item.value.id == around.info.self_name
                 ):
-                    part = value if item is target else None
-                    found.setdefault(item.attr, []).append(InitWrite(part, annotation, conditional, info))
+                    part, whole = (value, None) if item is target else (None, value)
+                    found.setdefault(item.attr, []).append(around.write(part, annotation, unpacked=whole))
         for inner in ("body", "orelse", "finalbody"):
             block = getattr(node, inner, None)
             if block and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                _collect(block, info, conditional or not isinstance(node, ast.With), found)
+                _collect(block, around.under(node, inner), found)
         for handler in getattr(node, "handlers", ()):
-            _collect(handler.body, info, True, found)
+            _collect(handler.body, around.under(node, "handlers"), found)
 
 
-def _collect_registration(
-    call: ast.Call, info: FunctionInfo, conditional: bool, found: dict[str, list[InitWrite]]
-) -> None:
+def _collect_registration(call: ast.Call, around: _Around, found: dict[str, list[InitWrite]]) -> None:
     target = call.func
     if not (isinstance(target, ast.Attribute) and target.attr in ("register_parameter", "register_buffer")):
         return
-    if not (isinstance(target.value, ast.Name) and target.value.id == info.self_name and call.args):
+    if not (isinstance(target.value, ast.Name) and target.value.id == around.info.self_name and call.args):
         return
     name = call.args[0]
     if isinstance(name, ast.Constant) and isinstance(name.value, str):
@@ -374,4 +420,4 @@ def _collect_registration(
         )
         persistent = next((k.value for k in call.keywords if k.arg == "persistent"), None)
         kept = not (isinstance(persistent, ast.Constant) and persistent.value is False)
-        found.setdefault(name.value, []).append(InitWrite(value, None, conditional, info, kept))
+        found.setdefault(name.value, []).append(around.write(value, persistent=kept))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rebindlint.index.classes import ClassInfo, FunctionInfo
+from rebindlint.index.installed import installed_hooks
+from rebindlint.index.mixins import completing_classes
 
 if TYPE_CHECKING:
     from rebindlint.index.tree import Index
@@ -87,12 +89,22 @@ def find_hooks(index: Index, extra: Iterable[str] = ()) -> tuple[Hook, ...]:
     for info in _methods_named(index, names):
         if info.name in POST_LOAD or info.name in extra or (info.module.name, info.qualified) in explicit:
             found[id(info.node)] = _post_load(index, info)
+    for installed in installed_hooks(index, POST_LOAD | {entry for entry in extra if ":" not in entry}):
+        found.setdefault(id(installed.function.node), Hook(installed.function, installed.receiver))
     for info in _reached_from_loading(index):
         found.setdefault(id(info.node), Hook(info, info.owner, from_loading=True))
     for hook in _reached_from_hooks(index, list(found.values())):
         found.setdefault(id(hook.function.node), hook)
     hooks = [hook for hook in found.values() if not _is_empty(hook.function)]
-    return tuple(sorted(hooks, key=lambda h: (h.function.module.shown, h.function.node.lineno)))
+    hooks += [completed for hook in hooks for completed in _completed(index, hook)]
+    return tuple(sorted(hooks, key=lambda h: (h.function.module.shown, h.function.node.lineno, h.name)))
+
+
+def _completed(index: Index, hook: Hook) -> list[Hook]:
+    """The same hook on classes that have what it calls, where its own class does not."""
+    if hook.receiver is None or hook.function.owner is not hook.receiver:
+        return []
+    return [replace(hook, receiver=cls) for cls in completing_classes(index, hook.receiver, hook.function)]
 
 
 def _post_load(index: Index, info: FunctionInfo) -> Hook:
@@ -221,7 +233,9 @@ def _narrowed(test: ast.expr) -> dict[str, tuple[ast.expr, ...]]:
 
 def _is_empty(function: FunctionInfo) -> bool:
     """Nothing but a docstring, ``pass``, ``...``, ``return`` or ``raise``."""
-    return isinstance(function.node, ast.Lambda) or all(
+    if isinstance(function.node, ast.Lambda):
+        return not isinstance(function.node.body, ast.Call)
+    return all(
         isinstance(node, (ast.Pass, ast.Raise))
         or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
         or (isinstance(node, ast.Return) and (node.value is None or isinstance(node.value, ast.Constant)))

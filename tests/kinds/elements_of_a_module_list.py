@@ -31,13 +31,13 @@ class LM(nn.Module):
     def post_load_weights(self):
         for i in self.config.ids:
             a = self.model.layers[i].self_attn
-            a.w_kc = torch.cat([a.kv.weight])  # warning RB101
+            a.w_kc = torch.cat([a.kv.weight])  # error RB101
 class LM2(LM):
     def post_load_weights(self):
         for layer in self.model.layers:
-            layer.self_attn.w_kc = torch.cat([layer.self_attn.kv.weight])  # warning RB101
+            layer.self_attn.w_kc = torch.cat([layer.self_attn.kv.weight])  # error RB101
 class LM3(LM):
     def post_load_weights(self):
         for m in self.modules():
             if isinstance(m, Attn):
-                m.w_kc = torch.cat([m.kv.weight])  # warning RB101
+                m.w_kc = torch.cat([m.kv.weight])  # error RB101
