@@ -575,7 +575,7 @@ def _note(m: Interpreter, container: object, name: object, value: Value, old: Va
         return  # wrapped anew: the statement that brought this memory is the one to blame
     site = m.sites[key] = m.site(binding, tensor or value, old)
     if m.run == 1:
-        m.bindings.add(id(site.statement))
+        m.bindings.setdefault(id(site.statement), len(m.oracle.asked))
 
 
 def note_slot(m: Interpreter, container: object, key: object, value: Value, old: Value | None) -> None:

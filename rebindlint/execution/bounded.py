@@ -18,7 +18,7 @@ from rebindlint.execution.values import ClassValue, Unknown, Value
 from rebindlint.index.classes import ClassInfo, FunctionInfo
 from rebindlint.index.modules import Module, descend
 
-__all__ = ["bounded_class"]
+__all__ = ["bounded_class", "chosen_class"]
 
 _MOST = 3
 _MAX_CALLS = 2  # functions of the tree that a constructor may get its tensors through
@@ -31,6 +31,11 @@ def bounded_class(m: Interpreter, value: Unknown, bound: ast.expr, module: Modul
     if not isinstance(info, ClassInfo):
         return value
     m.bounds[value.label] = info
+    return chosen_class(m, value, info, module, node)
+
+
+def chosen_class(m: Interpreter, value: Unknown, info: ClassInfo, module: Module, node: ast.AST) -> Value:
+    """The same where the bound is known already."""
     found = _candidates(m, info, module)
     settled = m.oracle.constant_of(value.label)
     for cls in found:

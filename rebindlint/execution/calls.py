@@ -17,7 +17,7 @@ from rebindlint.execution import (
     tensors,
     torch_table,
 )
-from rebindlint.execution.bounded import bounded_class
+from rebindlint.execution.bounded import bounded_class, chosen_class
 from rebindlint.execution.declared import declared
 from rebindlint.execution.foreign import foreign_object, names_class
 from rebindlint.execution.interpreter import MAX_DEPTH, Frame, Interpreter, Raised, Returned
@@ -148,6 +148,9 @@ def _call_object(m: Interpreter, callee: Obj, args: list[Value], keywords: dict[
 def _unknown(m: Interpreter, callee: Unknown, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
     bound = m.bounds.get(callee.label)
     if bound is not None:
+        cls = chosen_class(m, callee, bound, m.frame.info.module, node)
+        if isinstance(cls, ClassValue):
+            return instantiate(m, cls.info, args, keywords, node)
         made = Obj(f"{callee.label}()", bound, is_module=m.index.is_module(bound), exact=False, born=max(m.run, 1))
         m.keep.append(made)
         return made

@@ -464,11 +464,6 @@ def annotated(
     m: Interpreter, annotation: ast.expr, module: Module, label: str, node: ast.AST | None, *, optional: bool = True
 ) -> Value:
     """A value of an annotated type: a tensor, an object bounded by its class, None where allowed, else unknown."""
-    bound = class_bound(annotation)
-    if bound is not None and m.frames:
-        from rebindlint.execution.bounded import bounded_class
-
-        return bounded_class(m, Unknown(label), bound, module, node or annotation)
     options: list[ast.expr] | None = m.index.pure.get(("union", id(annotation)))
     if options is None:
         options = m.index.pure[("union", id(annotation))] = _union(annotation)
@@ -479,6 +474,10 @@ def annotated(
     if len(kinds) != 1:
         return Unknown(label)
     kind = kinds[0]
+    bound = class_bound(kind)
+    if bound is not None and isinstance(info := m.index.resolve_expression(module, bound), ClassInfo):
+        m.bounds[label] = info  # which class it is, matters once it is instantiated
+        return Unknown(label)
     name = kind.attr if isinstance(kind, ast.Attribute) else kind.id if isinstance(kind, ast.Name) else ""
     if name in _TENSORS:
         return m.weight(label, is_parameter=name == "Parameter")

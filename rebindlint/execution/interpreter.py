@@ -121,7 +121,8 @@ class Interpreter:
         self.origins: dict[int, Site] = {}  # storage number -> the statement of a constructor that allocated it
         self.copies: dict[int, Site] = {}  # storage number -> the statement that last copied into it
         self.retransformed: dict[int, Site] = {}  # storage number -> the statement that transformed it again
-        self.bindings: set[int] = set()  # statements that bound something in the first run
+        # statements that bound something in the first run -> how many questions had been asked by then
+        self.bindings: dict[int, int] = {}
         self.transformed: set[int] = set()  # statements that transform in place what was there before the hook
         self.overlaps: list[Site] = []
         self.rejected: list[Site] = []  # calls with an argument that the callee does not take

@@ -7,7 +7,8 @@ the plan is recorded in order, and ``flips`` gives the plans that take the arms 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Iterator, Set
+from collections.abc import Hashable, Iterator, Mapping, Set
+from types import MappingProxyType
 
 __all__ = ["Explorer", "Oracle"]
 
@@ -99,6 +100,7 @@ class Oracle:
         self._equal.setdefault(label, constant)
 
 
+_NOTHING: Mapping[int, int] = MappingProxyType({})
 MAX_UNCOVERING = 2  # paths that are searched for alternatives which let a hidden binding stand
 MAX_MISSES = 4  # paths that may miss their goal before it is given up
 MAX_RETRIES = 6  # paths of a hook that give an answer which other paths have given, for a goal that none has reached
@@ -224,13 +226,18 @@ class Explorer:
             if position < len(oracle.asked) - 6:
                 return
 
-    def record(self, oracle: Oracle, default: int, hidden: frozenset[int] = frozenset()) -> None:
+    def record(self, oracle: Oracle, default: int, hidden: Mapping[int, int] = _NOTHING) -> None:
         """Queue the arms that the path did not take.
 
-        ``hidden`` are statements that bound something which a later statement of the path bound again. Where no path left
-        their binding standing, arms that were taken on other paths are tried on this one too.
+        ``hidden`` are statements that bound something which a later statement of the path bound again, with how many questions
+        had been asked by then. Where no path left their binding standing, arms behind them that were taken on other paths are
+        tried on this one too.
         """
-        hidden = frozenset(s for s in hidden - self.effective if self._uncovering.get(s, 0) < MAX_UNCOVERING)
+        hidden = {
+            statement: asked
+            for statement, asked in hidden.items()
+            if statement not in self.effective and self._uncovering.get(statement, 0) < MAX_UNCOVERING
+        }
         for statement in hidden:
             self._uncovering[statement] = self._uncovering.get(statement, 0) + 1
         prefix: dict[Hashable, int] = {}
@@ -244,10 +251,11 @@ class Explorer:
                     self._push(FAR // 2, {**prefix, key: other}, default, goal or frozenset())
         opened: set[int] = set()
         self._paths.append(oracle.answers.items())
-        for key, options in oracle.asked:
-            if hidden and key in oracle.goals and key not in oracle.fixed:
+        for position, (key, options) in enumerate(oracle.asked):
+            covered_up = frozenset(statement for statement, asked in hidden.items() if asked <= position)
+            if covered_up and key in oracle.goals and key not in oracle.fixed:
                 other = 1 - min(oracle.answers[key], 1)
-                self._push(oracle.ranks[key], {**prefix, key: other}, default, hidden, uncovers=True)
+                self._push(oracle.ranks[key], {**prefix, key: other}, default, covered_up, uncovers=True)
             taken = oracle.answers[key]
             self._taken.add((key, taken))
             self._places.setdefault(key, oracle.places[key])

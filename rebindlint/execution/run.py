@@ -147,6 +147,10 @@ def _without_called(index: Index, hooks: Sequence[Hook], results: list[Executed]
     return kept
 
 
+def _without(bindings: dict[int, int], standing: set[int]) -> dict[int, int]:
+    return {statement: asked for statement, asked in bindings.items() if statement not in standing}
+
+
 def _is_of(path: str, root: str) -> bool:
     return path == root or path.startswith((f"{root}.", f"{root}["))
 
@@ -207,7 +211,7 @@ class _Search:
             else:
                 standing = {id(site.statement) for site in (outcome.first_sites or {}).values()}
                 explorer.effective |= standing
-                explorer.record(oracle, default, frozenset(outcome.interpreter.bindings - standing))
+                explorer.record(oracle, default, _without(outcome.interpreter.bindings, standing))
             self._collect(outcome, oracle, default)
             aimless += not explorer.promising
             if outcome.captured == []:
