@@ -11,6 +11,12 @@ from pathlib import Path
 
 from source_tree import ROOT
 
+from rebindlint.config import Config
+from rebindlint.discover import discover
+from rebindlint.execution.run import PROTOCOLS, execute_hook
+from rebindlint.index import build_index, find_hooks
+
+KINDS = Path(__file__).parent / "kinds"
 SUFFIXES = ("weights", "scales", "experts", "gates", "heads", "biases", "tables", "masks")
 
 
@@ -49,3 +55,15 @@ def test_findings_do_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
     }
     for seed in ("2", "3"):
         assert report(tmp_path, seed) == first
+
+
+def test_what_is_found_does_not_hang_on_the_order_of_the_hooks() -> None:
+    config = Config(root=KINDS, jobs=1)
+    found = []
+    for turn in (1, -1):
+        index = build_index(discover([str(KINDS)], config, cwd=KINDS).context, config)
+        hooks = find_hooks(index)
+        results = {(h.name, h.function.module.name): execute_hook(index, h, PROTOCOLS) for h in hooks[::turn]}
+        found.append({key: (r.executions, {f.key for f in r.facts}) for key, r in results.items()})
+    assert len(found[0]) > 40
+    assert found[0] == found[1]

@@ -221,8 +221,8 @@ def enter(m: Interpreter, function: Function, args: list[Value], keywords: dict[
     if cache is not None and cache in m.cached:
         return m.cached[cache]
     pure = _pure_key(m, function, info, args, keywords)
-    if pure is not None and pure in m.index.pure:
-        return copied_constant(m.index.pure[pure])
+    if pure is not None and pure in m.index.results:
+        return copied_constant(m.index.results[pure])
     made = function.receiver
     if m.frames and info.name in POST_LOAD and isinstance(made, Obj) and made.born == m.run and made.cls is not None:
         bound = m.bounded.get(id(made.cls.node))
@@ -269,7 +269,7 @@ def enter(m: Interpreter, function: Function, args: list[Value], keywords: dict[
     if cache is not None:
         m.cached[cache] = value
     if pure is not None and len(m.oracle.consulted) == asked and _is_constant(value):
-        m.index.pure[pure] = copied_constant(value)
+        m.index.results[pure] = copied_constant(value)
     return value
 
 

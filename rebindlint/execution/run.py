@@ -181,6 +181,7 @@ class _Search:
 
     def __init__(self, index: Index, hook: Hook, protocols: tuple[Protocol, ...], watch: Watch | None = None) -> None:
         self.index, self.hook, self.protocols, self.watch = index, hook, protocols, watch
+        index.results = {}  # what one hook finds must not hang on which ones were looked at before
         self.readers = Readers.of(index)
         self.tolerant = False
         self.captures = 0

@@ -53,7 +53,8 @@ class Index:
         self.dialects: dict[str, Dialect] = {}
         self.layerwise: frozenset[Path] = frozenset()  # import roots of what an engine reloads layer by layer
         self.readers: object = None
-        self.pure: dict[object, Any] = {}  # results of calls that depend on constants alone, for every execution
+        self.pure: dict[object, Any] = {}  # what was found out about classes and nodes, for every execution
+        self.results: dict[object, Any] = {}  # of calls that depend on constants alone, for the executions of one hook
         self.roots: dict[int, int] = {}  # id of a hook's syntax node -> its number
         self.helpers: dict[FunctionInfo, Dialect] = {}  # replace helpers that an execution entered
         self.shapes: dict[int, object] = {}  # id of a condition -> what its arms say about it

@@ -15,14 +15,8 @@ from rebindlint.runtime.watch import Event
 
 __all__ = ["Blame", "blame"]
 
-_HOOKS: Final = (
-    "process_weights_after_loading",
-    "load_weights",
-    "post_load_weights",
-    "finalize_*",
-    "prepare_*",
-    "wake_up",
-)
+_AFTER_LOADING: Final = ("process_weights_after_loading", "post_load_weights", "finalize_*", "prepare_*")
+_LOADING: Final = ("load_weights", "wake_up")
 _BY_KIND: Final = {
     "data": ("RB102",),
     "set_": ("RB102",),
@@ -107,8 +101,24 @@ def _rules(event: Event, holder: bool, chain: tuple[Site, ...], after: Cell | No
 
 
 def _hook(chain: tuple[Site, ...]) -> str:
-    """The outermost hook in the chain, else the function that holds the line."""
-    for site in reversed(chain):
-        if any(fnmatchcase(site.function.rpartition(".")[2], pattern) for pattern in _HOOKS):
-            return site.function
-    return chain[0].function if chain else ""
+    """The outermost hook in the chain, else the function that holds the line.
+
+    Functions of a module that bear a hook's name drive the reload of a whole model: the hooks are the methods that
+    they, or the loading of weights, call.
+    """
+    methods = [site.function for site in reversed(chain) if _is_method(site.function)]
+    functions = [site.function for site in reversed(chain)]
+    for candidates, patterns in (
+        (methods, _AFTER_LOADING),
+        (methods, _LOADING),
+        (functions, (*_AFTER_LOADING, *_LOADING)),
+    ):
+        for function in candidates:
+            if any(fnmatchcase(function.rpartition(".")[2], pattern) for pattern in patterns):
+                return function
+    return functions[-1] if functions else ""
+
+
+def _is_method(function: str) -> bool:
+    owner = function.rpartition(".")[0]
+    return bool(owner) and not owner.endswith("<locals>")

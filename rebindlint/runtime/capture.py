@@ -18,7 +18,7 @@ from rebindlint.runtime.operators import flat
 from rebindlint.runtime.recorder import External, NativeObject, Obstacle, Recorder
 from rebindlint.runtime.storages import storage_of
 
-__all__ = ["Capture", "NotReplayable", "Recording", "Uncaptured", "first_line", "record"]
+__all__ = ["Capture", "NotReplayable", "Recording", "Uncaptured", "first_line", "in_one_line", "record"]
 
 
 class NotReplayable(RebindlintError):
@@ -26,9 +26,21 @@ class NotReplayable(RebindlintError):
 
 
 def first_line(error: BaseException) -> str:
-    """An exception in one line: its class and the first line of its message."""
-    text = str(error).strip()
-    return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__
+    """An exception in one line: its class and the first line of its message. Never raises."""
+    lines = _message(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def in_one_line(error: BaseException) -> str:
+    """The same with the whole message."""
+    return " ".join(f"{type(error).__name__}: {_message(error)}".split())
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # a class of the host's own
+        return ""
 
 
 class Capture(ABC):

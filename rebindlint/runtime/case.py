@@ -53,7 +53,7 @@ def run_case(reference: str, *, device: str = "auto") -> Report:
         return verify_case(case, device=device)
     except RebindlintError:
         raise
-    except Exception as error:  # the host's step while warming up, or its reload
+    except (Exception, SystemExit) as error:  # the host's step while warming up, or its reload
         raise RebindlintError(f"case {reference} failed: {first_line(error)}") from error
 
 
@@ -80,7 +80,7 @@ def load_case(reference: str, *, device: str = "auto") -> Case:
     wanted = chosen_device(device)
     try:
         made = make(device=wanted) if "device" in inspect.signature(make).parameters else make()
-    except Exception as error:  # the host's function
+    except (Exception, SystemExit) as error:  # the host's function
         raise RebindlintError(f"case {reference} could not be made: {first_line(error)}") from error
     return _as_case(made, reference)
 
@@ -91,7 +91,7 @@ def _function(module_name: str, name: str) -> Callable[..., Any]:
         sys.path.insert(0, here)  # as `python -m` does: a case often lies beside where the command is run
     try:
         value: Any = importlib.import_module(module_name)
-    except Exception as error:  # importing runs the host's code
+    except (Exception, SystemExit) as error:  # importing runs the host's code
         raise RebindlintError(f"cannot import {module_name}: {first_line(error)}") from error
     for part in name.split("."):
         value = getattr(value, part, None)

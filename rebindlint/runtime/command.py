@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sys
 from typing import Any
 
 import click
 
 from rebindlint.model import RebindlintError
 from rebindlint.runtime import TORCH_IS_MISSING, torch_is_missing
+from rebindlint.runtime.report import Unfinished
 from rebindlint.runtime.sources.options import run_sources, sources_options
 from rebindlint.runtime.vllm.options import ENGINE_OPTIONS, engine_options, verify_with_engine
 
@@ -64,6 +67,8 @@ def verify(
             ctx.exit(report.exit_code)
         code = _demo(device, output_format, verbose) if demo else _case(reference or "", device, output_format, verbose)
     except RebindlintError as error:
+        if isinstance(error, Unfinished):
+            _print(error.report, output_format, verbose)
         click.echo(f"rebindlint: {error}", err=True)
         code = _EXIT_BROKEN
     ctx.exit(code)
@@ -72,7 +77,8 @@ def verify(
 def _case(reference: str, device: str, output_format: str, verbose: bool) -> int:
     from rebindlint.runtime.case import run_case
 
-    report = run_case(reference, device=device)
+    with contextlib.redirect_stdout(sys.stderr):  # what the host's code prints is no part of the report
+        report = run_case(reference, device=device)
     _print(report, output_format, verbose)
     return report.exit_code
 

@@ -32,7 +32,7 @@ def _overloads(names: tuple[str, ...]) -> frozenset[Any]:
 
 _FILLED: Final = _overloads(_ALLOCATORS)
 _SETTERS: Final = _overloads(("set_",))
-_INTERESTING: Final = _FILLED | _SETTERS
+_INTERESTING: Final = frozenset(map(id, _FILLED | _SETTERS))  # hashing an operator costs as much as many an operator
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +59,30 @@ class ReloadMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._fill = junk
         self._weak = WeakStorages()
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Torch's own way wraps every call, and imports its compiler for that; `_never_compiled` costs nothing."""
+        return False
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """What the host has compiled runs compiled, as it does when nobody watches."""
+        return True
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         result = func(*args, **kwargs) if kwargs else func(*args)
-        if func not in _INTERESTING:
-            return result
+        if id(func) in _INTERESTING:
+            self._look(func, args, result)
+        return result
+
+    def _look(self, func: Any, args: tuple[Any, ...], result: Any) -> None:
         if func in _FILLED:
             if self._fill:
                 self._filled(result)
-        elif func in _SETTERS and isinstance(args[0], torch.Tensor):
+        elif isinstance(args[0], torch.Tensor):
             self._noted_set(args[0])
-        return result
 
     def _filled(self, tensor: Any) -> None:
         if not isinstance(tensor, torch.Tensor) or is_wrapper(type(tensor)):
@@ -78,3 +90,20 @@ class ReloadMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         storage = storage_of(tensor)
         if storage is not None and storage.nbytes() and fill_ones(tensor):
             self.junk.append(Junk(self._weak.add(storage), storage.nbytes(), raw_sites(sys._getframe(2), 3)))
+
+
+def _never_compiled(mode: Any) -> None:
+    """Keep the compiler away from the mode's own code and from what that calls."""
+    frames: Any = torch._C._dynamo.eval_frame
+    code = mode.__torch_dispatch__.__code__
+    if hasattr(frames, "set_code_exec_strategy"):
+        skip = frames._FrameAction.SKIP
+        frames.set_code_exec_strategy(code, frames._FrameExecStrategy(skip, skip))
+    elif hasattr(frames, "skip_code"):  # of older releases of torch
+        frames.skip_code(code)
+    else:
+        disable: Any = torch._disable_dynamo  # type: ignore[attr-defined]
+        mode.__torch_dispatch__ = disable(mode.__torch_dispatch__)
+
+
+_never_compiled(ReloadMode)

@@ -9,20 +9,26 @@ from typing import Any, Final
 
 import torch
 
+from rebindlint.model import RebindlintError
 from rebindlint.runtime.capture import first_line
-from rebindlint.runtime.census import Limits, TensorRecord, take_census
-from rebindlint.runtime.compare import Outcome, Tolerance, compare, copies, same_values, tensors_in
+from rebindlint.runtime.census import Limits
+from rebindlint.runtime.compare import Outcome, Tolerance, compare, copies, tensors_in
 from rebindlint.runtime.findings import Comparison, Finding, make_finding
+from rebindlint.runtime.fresh_values import compared_values
 from rebindlint.runtime.handles import is_native_handle
-from rebindlint.runtime.moments import Moments, reader_of
+from rebindlint.runtime.moments import Moments
 from rebindlint.runtime.selftest import RandomState
 
-__all__ = ["Beyond", "Fresh", "FreshVerdict", "Sides", "judge_fresh"]
+__all__ = ["Beyond", "Fresh", "FreshVerdict", "NoFreshLoad", "Sides", "judge_fresh", "judge_fresh_values"]
 
 # builds a new model from the weights that were loaded; with a step of its own when the step does not take the model
 Fresh = Callable[[], "torch.nn.Module | tuple[torch.nn.Module, Callable[[], Any]]"]
 # by name: what the host computes outside the captured step, from a model and the step's result
 Beyond = Mapping[str, Callable[[torch.nn.Module, Any], Any]]
+
+
+class NoFreshLoad(RebindlintError):
+    """A builder raises it where it cannot give a model and that is no fault: its message becomes a note."""
 
 
 @dataclass(slots=True)
@@ -50,15 +56,8 @@ class Sides:
 def judge_fresh(moments: Moments, live: Sides, build: Fresh, tolerance: Tolerance, limits: Limits) -> FreshVerdict:
     """Never raises for what the host's builder or step raises: that is RT100."""
     verdict = FreshVerdict()
-    try:
-        built = build()
-    except Exception as error:  # out of memory, a missing file: the other oracles have their results
-        verdict.findings.append(_unjudged(moments, f"the fresh load failed: {first_line(error)}"))
-        return verdict
-    fresh, step = built if isinstance(built, tuple) else (built, None)
-    if not isinstance(fresh, torch.nn.Module):
-        text = f"the fresh load gave a {type(fresh).__name__}, neither a module nor (module, step)"
-        verdict.findings.append(_unjudged(moments, text))
+    fresh, step = _built(moments, build, verdict)
+    if fresh is None:
         return verdict
     _compare_values(moments, live.model, fresh, tolerance, limits, verdict)
     step_on = live.step_on
@@ -78,6 +77,37 @@ def judge_fresh(moments: Moments, live: Sides, build: Fresh, tolerance: Toleranc
     return verdict
 
 
+def judge_fresh_values(
+    moments: Moments, model: torch.nn.Module, build: Fresh, tolerance: Tolerance, limits: Limits
+) -> FreshVerdict:
+    """The same where the step cannot be run: only what the tensors hold is compared."""
+    verdict = FreshVerdict()
+    fresh, _ = _built(moments, build, verdict)
+    if fresh is not None:
+        _compare_values(moments, model, fresh, tolerance, limits, verdict)
+    return verdict
+
+
+def _built(
+    moments: Moments, build: Fresh, verdict: FreshVerdict
+) -> tuple[torch.nn.Module | None, Callable[[], Any] | None]:
+    """The fresh model and its own step; without a model ``verdict`` says why there is none."""
+    try:
+        built = build()
+    except NoFreshLoad as reason:
+        verdict.notes.append(str(reason))
+        return None, None
+    except (Exception, SystemExit) as error:  # out of memory, a missing file: the other oracles have their results
+        verdict.findings.append(_unjudged(moments, f"the fresh load failed: {first_line(error)}"))
+        return None, None
+    fresh, step = built if isinstance(built, tuple) else (built, None)
+    if not isinstance(fresh, torch.nn.Module):
+        text = f"the fresh load gave a {type(fresh).__name__}, neither a module nor (module, step)"
+        verdict.findings.append(_unjudged(moments, text))
+        return None, None
+    return fresh, step
+
+
 def _unjudged(moments: Moments, reason: str) -> Finding:
     text = f"{reason}; the model could not be compared with a fresh load"
     return make_finding("RT100", text, moments.captured.step_site, moments.protocol)
@@ -91,68 +121,9 @@ def _compare_values(
     limits: Limits,
     verdict: FreshVerdict,
 ) -> None:
-    now = _by_path(model, limits)
-    wanted = _by_path(fresh, limits)
-    compared = different = 0
-    for path, record in wanted.items():
-        finding, counted = _value_finding(moments, path, now.get(path), record, tolerance)
-        compared += counted
-        if finding is not None:
-            different += 1
-            verdict.findings.append(finding)
-    verdict.comparisons.append(
-        Comparison(f"{compared} tensors of the live model against a fresh load", str(tolerance), different == 0)
-    )
-
-
-def _by_path(model: torch.nn.Module, limits: Limits) -> Mapping[str, TensorRecord]:
-    records: dict[str, TensorRecord] = {}
-    for record in take_census({"model": model}, limits).records:
-        records.setdefault(record.path, record)
-    return records
-
-
-def _value_finding(
-    moments: Moments, path: str, live: TensorRecord | None, fresh: TensorRecord, tolerance: Tolerance
-) -> tuple[Finding | None, int]:
-    """The finding, if any, and 1 if the tensor was compared."""
-    cell = moments.reload.before.cells.get(path)
-    registered = fresh.kind in ("parameter", "buffer")
-    if cell is not None and (not moments.values_matter(cell) or cell.number in moments.captured.handles):
-        return None, 0
-    if cell is None and not registered:
-        return None, 0
-    if live is None:
-        if not registered:
-            return None, 0
-        outcome = Outcome(False, None, 0.0, "it does not exist in the live model")
-    elif fresh.tensor.is_meta or live.tensor.is_meta:
-        return None, 0
-    else:
-        with torch.inference_mode(), torch._C.DisableTorchFunction():
-            outcome = same_values(fresh.tensor, live.tensor, tolerance)
-    if outcome.equal:
-        return None, 1
-    external = moments.captured.capture.externals.get(cell.number) if cell is not None else None
-    reader = reader_of(external) if external is not None else None
-    after = moments.reload.after.cells.get(path)
-    evidence: tuple[str, ...] = ()
-    if cell is not None and after is not None and cell.digest is not None and cell.digest == after.digest:
-        evidence = ("its bytes did not change during the reload",)
-    return make_finding(
-        "RT104",
-        f"`{path}` differs from a fresh load of the same weights ({outcome.gap})",
-        (reader.site if reader else None) or moments.captured.step_site,
-        moments.protocol,
-        tensor=path,
-        module=fresh.module_class,
-        reader=reader,
-        new=moments.new_state(after),
-        compared=Comparison(
-            "values against a fresh load", str(tolerance), False, outcome.max_difference, outcome.nan_fraction
-        ),
-        evidence=evidence,
-    ), 1
+    findings, comparison = compared_values(moments, model, fresh, tolerance, limits)
+    verdict.findings += findings
+    verdict.comparisons.append(comparison)
 
 
 def _compare_results(

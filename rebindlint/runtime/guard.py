@@ -26,7 +26,7 @@ from rebindlint.runtime.devices import wants_graph
 from rebindlint.runtime.difference import difference
 from rebindlint.runtime.fresh import Beyond, Fresh
 from rebindlint.runtime.handles import followed, handle_value
-from rebindlint.runtime.judgement import Check, judge
+from rebindlint.runtime.judgement import Check, judge, known
 from rebindlint.runtime.moments import Captured, Moments, Reload
 from rebindlint.runtime.poison import unowned
 from rebindlint.runtime.report import Report
@@ -212,24 +212,36 @@ class Guard:
         Never raises for what step, reload or ``fresh`` raised: that is reported as RT100. Raises RebindlintError when
         nothing was captured or reloaded.
         """
+        check = Check(fresh, poison, beyond or {}, partial)
+        with self._moments() as (bound, moments, tested):
+            self._verified = True
+            random = RandomState()
+            try:
+                return judge(self.model, bound, moments, tested, self._watch, check, self._limits)
+            finally:
+                random.restore()
+
+    def known(self) -> Report:
+        """What can be said of the last reload without running the reloaded model, which may end the process. Raises
+        RebindlintError as `verify` does.
+        """
+        with self._moments() as (_, moments, tested):
+            return known(self.model, moments, tested, self._watch)
+
+    @contextlib.contextmanager
+    def _moments(self) -> Iterator[tuple[BoundStep, Moments, SelfTest]]:
         bound, captured, tested, reload = self._step, self._captured, self._tested, self._reload
         if captured is None or tested is None or bound is None:
             raise RebindlintError("nothing was captured: call guard.capture(step) first")
         if reload is None:
             raise RebindlintError("nothing was reloaded: do it inside `with guard.reloading():`")
-        self._verified = True
-        random = RandomState()
         gone = [e for n, e in captured.capture.externals.items() if not reload.after.names(n)]
         moments = Moments(captured, reload, frozenset(unowned(captured.capture, gone, collect=True)))
-        check = Check(fresh, poison, beyond or {}, partial)
-        try:
-            with contextlib.ExitStack() as stack:
-                if self._stand_in and captured.handles:
-                    successors = stack.enter_context(followed(captured, self._all_roots(bound), self._limits))
-                    moments.followed = successors
-                return judge(self.model, bound, moments, tested, self._watch, check, self._limits)
-        finally:
-            random.restore()
+        with contextlib.ExitStack() as stack:
+            if self._stand_in and captured.handles:
+                successors = stack.enter_context(followed(captured, self._all_roots(bound), self._limits))
+                moments.followed = successors
+            yield bound, moments, tested
 
     def close(self) -> None:
         """Let go of the captured storages."""

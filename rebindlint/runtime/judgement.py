@@ -21,7 +21,7 @@ from rebindlint.runtime.unverified import not_verifiable, notes_of
 from rebindlint.runtime.values import untouched, value_findings
 from rebindlint.runtime.watch import Watch
 
-__all__ = ["Check", "judge"]
+__all__ = ["Check", "judge", "known"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +46,12 @@ def judge(
     limits: Limits,
 ) -> Report:
     capture = moments.captured.capture
-    trusted = tested.passed and not capture.obstacles
-    addresses = list(capture_findings(moments)) if trusted else []
-    findings: list[Finding] = list(not_verifiable(moments, tested))
-    findings += reload_findings(moments, capture_trusted=trusted)
-    findings += value_findings(moments)
-    if trusted:
-        findings += untouched(moments)
+    trusted = _trusted(moments, tested)
+    findings, addresses = _without_running(moments, tested)
     comparisons: list[Comparison] = []
     notes = notes_of(moments, watch)
     if check.partial is not None:
-        check.partial(_report(model, moments, [*findings, *addresses, _unfinished(moments)], (), notes))
+        check.partial(_unfinished(model, moments, [*findings, *addresses], notes))
     runs = Runs(bound.on(model), capture)
     if trusted:
         verdict = judge_replay(moments, runs, tested.tolerance, addresses, poison=check.poison)
@@ -70,6 +65,27 @@ def judge(
         comparisons += compared.comparisons
         notes += compared.notes
     return _report(model, moments, findings, comparisons, notes)
+
+
+def known(model: torch.nn.Module, moments: Moments, tested: SelfTest, watch: Watch | None) -> Report:
+    """What can be said before the reloaded model is run: it may end the process."""
+    findings, addresses = _without_running(moments, tested)
+    return _unfinished(model, moments, [*findings, *addresses], notes_of(moments, watch))
+
+
+def _trusted(moments: Moments, tested: SelfTest) -> bool:
+    return tested.passed and not moments.captured.capture.obstacles
+
+
+def _without_running(moments: Moments, tested: SelfTest) -> tuple[list[Finding], list[Finding]]:
+    """Findings, and apart from them those about what the captured step holds, which runs may bear out."""
+    trusted = _trusted(moments, tested)
+    findings: list[Finding] = list(not_verifiable(moments, tested))
+    findings += reload_findings(moments, capture_trusted=trusted)
+    findings += value_findings(moments)
+    if trusted:
+        findings += untouched(moments)
+    return findings, list(capture_findings(moments)) if trusted else []
 
 
 def _report(
@@ -91,6 +107,7 @@ def _report(
     )
 
 
-def _unfinished(moments: Moments) -> Finding:
+def _unfinished(model: torch.nn.Module, moments: Moments, findings: Sequence[Finding], notes: Sequence[str]) -> Report:
     text = "the process ended while the step was run on the reloaded model: addresses are judged, results are not"
-    return make_finding("RT100", text, moments.captured.step_site, moments.protocol)
+    ended = make_finding("RT100", text, moments.captured.step_site, moments.protocol)
+    return _report(model, moments, [*findings, ended], (), notes)

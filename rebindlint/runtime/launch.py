@@ -19,7 +19,7 @@ import click
 from rebindlint.model import RebindlintError
 from rebindlint.runtime.merge import merge, show
 from rebindlint.runtime.rank_files import read_ranks
-from rebindlint.runtime.vllm.settings import DEFAULT_OUT, MODE, OUT, RUN, carry_to_ray
+from rebindlint.runtime.vllm.settings import DEFAULT_OUT, FRESH, MODE, OUT, RUN, carry_to_ray
 
 __all__ = ["environment_for", "run_command"]
 
@@ -51,10 +51,17 @@ _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as shells have it
     metavar="DIR",
     help="Where each rank writes its report.",
 )
+@click.option(
+    "--fresh",
+    is_flag=True,
+    help="Compare with a second model, loaded from the checkpoint of the reload; takes its memory twice.",
+)
 @click.option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--verbose", "-v", is_flag=True, help="Show notes and comparisons in full.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def run_command(raises: bool, out: Path, output_format: str, verbose: bool, command: tuple[str, ...]) -> NoReturn:
+def run_command(
+    raises: bool, out: Path, fresh: bool, output_format: str, verbose: bool, command: tuple[str, ...]
+) -> NoReturn:
     """Run COMMAND and watch the reloads of every vLLM engine in it, then print the merged report on standard error.
 
     The exit code is the command's own, and its signals are. `rebindlint report DIR` has an exit code for the findings.
@@ -62,15 +69,19 @@ def run_command(raises: bool, out: Path, output_format: str, verbose: bool, comm
         rebindlint run -- python train.py --lr 1e-6
     """
     run = secrets.token_hex(6)
-    environment = environment_for(os.environ, out=out, run=run, raises=raises)
+    environment = environment_for(os.environ, out=out, run=run, raises=raises, fresh=fresh)
     status = _run(command, environment)
     _show(out, run, output_format, verbose)
     _leave(status)
 
 
-def environment_for(environment: Mapping[str, str], *, out: Path, run: str, raises: bool) -> dict[str, str]:
+def environment_for(
+    environment: Mapping[str, str], *, out: Path, run: str, raises: bool, fresh: bool = False
+) -> dict[str, str]:
     """The environment with the plugin switched on, also where it lists the plugins that vLLM may load."""
     changed = {**environment, MODE: "raise" if raises else "report", OUT: str(out.absolute()), RUN: run}
+    if fresh:
+        changed[FRESH] = "1"
     if _PLUGINS in changed:
         names = [name for name in changed[_PLUGINS].split(",") if name]
         changed[_PLUGINS] = ",".join(names if _PLUGIN in names else [*names, _PLUGIN])

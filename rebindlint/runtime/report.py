@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rebindlint.model import Severity
+from rebindlint.model import RebindlintError, Severity
 from rebindlint.runtime.findings import Comparison, Finding
 
-__all__ = ["Report"]
+__all__ = ["Report", "Unfinished"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,14 @@ class Report:
         counts = {s: sum(f.severity is s for f in self.findings) for s in Severity}
         parts = [f"{count} {s.value}{'s' if count != 1 else ''}" for s, count in counts.items() if count]
         return f"Found {', '.join(parts)}." if parts else "Nothing found: the reload is safe for the captured step."
+
+
+class Unfinished(RebindlintError):
+    """A verification did not get to its end; ``report`` is what was known until then."""
+
+    def __init__(self, reason: str, report: Report) -> None:
+        super().__init__(reason)
+        self.report = report
 
 
 def _finding_lines(finding: Finding) -> Iterator[str]:

@@ -40,13 +40,10 @@ _skipped: dict[str, bool] = {}  # file names are few; asking each of them once i
 
 
 def _is_ours_or_torch(filename: str) -> bool:
-    known = _skipped.get(filename)
-    if known is None:
-        known = filename not in _HOSTS and (
-            filename.startswith((_TORCH, _HERE, "<")) or os.path.basename(filename) in _FOREIGN
-        )
-        _skipped[filename] = known
-    return known
+    skipped = _skipped[filename] = filename not in _HOSTS and (
+        filename.startswith((_TORCH, _HERE, "<")) or os.path.basename(filename) in _FOREIGN
+    )
+    return skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +79,14 @@ def raw_sites(frame: FrameType | None, depth: int, last: FrameType | None = None
     own.
     """
     found: list[RawSite] = []
+    known = _skipped.get
     while frame is not None and len(found) < depth:
         code = frame.f_code
+        skipped = known(code.co_filename)
+        if skipped is None:
+            skipped = _is_ours_or_torch(code.co_filename)
         # a tensor subclass of the host passes every operator on: the line that called the operator is further out
-        if not _is_ours_or_torch(code.co_filename) and code.co_name not in _PASSING_ON:
+        if not skipped and code.co_name not in _PASSING_ON:
             found.append((code, frame.f_lasti))
         if frame is last:
             break

@@ -189,7 +189,11 @@ def fill_ones(tensor: torch.Tensor) -> bool:
     if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.is_meta:
         return False
     byte = _ONES_FNUZ if "fnuz" in str(tensor.dtype) else _ONES
-    storage_bytes(tensor.untyped_storage()).fill_(byte)
+    storage = tensor.untyped_storage()
+    if storage.device.type == "cpu":
+        ctypes.memset(storage.data_ptr(), byte, storage.nbytes())
+    else:
+        storage_bytes(storage).fill_(byte)
     return True
 
 

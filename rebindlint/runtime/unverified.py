@@ -51,6 +51,8 @@ def notes_of(moments: Moments, watch: Watch | None) -> list[str]:
         notes.append(f"{count} tensor(s) that the step makes past the dispatcher are taken for constants")
     if watch is not None and watch.refused:
         notes.append(f"nothing was watched: {watch.refused}")
+    if watch is not None and watch.without_lines:
+        notes.append("which lines bind what is no longer noted, because this process has watched hundreds of reloads")
     if watch is not None and watch.lost:
         notes.append(f"{watch.lost} events of the reload could not be noted")
     return notes

@@ -1,19 +1,21 @@
 """Watching a reload: who rebinds what, on which line, and which memory it takes without writing it.
 
-`Watch` is a context manager around the host's reload. While it is open it wraps the setters of ``nn.Module``, the
-``data`` descriptor of tensors, ``torch.utils.swap_tensors`` and ``__setattr__`` of the host's classes that the census
-saw on the way to tensors, and a dispatch mode sees ``set_`` and uninitialised allocations. On exit, also after an
-exception, every patched attribute is as it was. Nothing in here raises into the host, and no event keeps a tensor:
-storages are named by number and weakly referenced.
+`Watch` is a context manager around the host's reload. While it is open it wraps ``__setattr__`` of the host's classes
+that the census saw on the way to tensors, modules among them, how ``nn.Module`` registers, the ``data`` descriptor of
+tensors and ``torch.utils.swap_tensors``, and a dispatch mode sees ``set_`` and uninitialised allocations. On exit,
+also after an exception, every patched attribute is as it was. Nothing in here raises into the host, and no event keeps
+a tensor: storages are named by number and weakly referenced.
 
-Not seen: writes to ``__dict__``, ``_parameters[...]`` and containers, ``object.__setattr__``, and operators of other
-threads (a dispatch mode belongs to its thread). The census finds what they did, without a line.
+Not seen: writes to ``__dict__``, ``_parameters[...]`` and containers, ``object.__setattr__``, plain attributes of
+modules of classes that come with the reload, and operators of other threads (a dispatch mode belongs to its thread).
+The census finds what they did, without a line.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -29,8 +31,14 @@ from rebindlint.runtime.storages import WeakStorages, storage_of
 __all__ = ["Event", "Watch"]
 
 _DEPTH: Final = 6  # frames kept of an event's call chain
-_PLAIN: Final = (bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size)
+_PLAIN: Final = frozenset((bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size))
+# From Python 3.13 on a class whose attributes changed a thousand times is never cached again, and slower for good.
+_LIMIT: Final = 400 if sys.version_info >= (3, 13) else None  # watches that patch, each of which changes twice
 _ONE_AT_A_TIME: Final = threading.Lock()
+_MODULE_SETATTR: Final = torch.nn.Module.__setattr__.__code__
+
+
+_patching = itertools.count()  # watches of this process that patched
 
 
 class Event(NamedTuple):  # made in the host's reload, where a dataclass would cost twice as much
@@ -51,16 +59,22 @@ class Event(NamedTuple):  # made in the host's reload, where a dataclass would c
 
 
 class Watch:
-    """``classes`` get their ``__setattr__`` watched; ``blame`` off leaves only the filling of uninitialised memory
-    (``junk``).
+    """``classes`` get their ``__setattr__`` watched; without a module class among them all modules are. That is dearer:
+    a change of ``nn.Module`` makes the interpreter forget what it knows of hundreds of classes. ``blame`` off leaves
+    only the filling of uninitialised memory (``junk``).
     """
 
     def __init__(self, classes: Iterable[type] = (), *, blame: bool = True, junk: bool = True) -> None:
         self.events: list[Event] = []
         self.lost = 0  # events that could not be noted
         self.refused = ""  # why nothing could be watched, "" when it was
+        self.without_lines = False  # too many watches have patched already
         self.mode = ReloadMode(self._note_set, junk=junk)
-        self._classes = [cls for cls in classes if _watchable(cls)] if blame else []
+        seen = list(classes) if blame else []
+        self._classes = [cls for cls in seen if _watchable(cls)]
+        modules = [cls for cls in seen if issubclass(cls, torch.nn.Module)]
+        # bases come last, so that what a class inherits is not wrapped twice
+        self._modules = tuple(sorted(modules, key=lambda cls: -len(cls.__mro__))) or (torch.nn.Module,)
         self._blame = blame
         self._weak = WeakStorages()
         self._undo = contextlib.ExitStack()
@@ -73,7 +87,9 @@ class Watch:
         self._undo.callback(_ONE_AT_A_TIME.release)
         self._entered = entering_frame(sys._getframe(1))
         try:
-            if self._blame:
+            if self._blame and _LIMIT is not None and next(_patching) >= _LIMIT:
+                self.without_lines = True
+            elif self._blame:
                 for patch in self._patches():
                     self._undo.enter_context(patch)
             self._undo.enter_context(self.mode)
@@ -87,28 +103,53 @@ class Watch:
         self._undo.close()
 
     def _patches(self) -> Iterator[contextlib.AbstractContextManager[None]]:
-        module = torch.nn.Module
-        yield _patched(module, "__setattr__", self._setter("setattr"))
-        yield _patched(module, "__delattr__", self._deleter)
-        yield _patched(module, "register_parameter", self._setter("register_parameter"))
-        yield _patched(module, "register_buffer", self._setter("register_buffer"))
+        for cls in self._modules:
+            yield _patched(cls, "__setattr__", self._setattr, inherited=True)
+            yield _patched(cls, "__delattr__", self._deleter, inherited=True)
+        yield _patched(torch.nn.Module, "register_parameter", self._registrar("register_parameter"))
+        yield _patched(torch.nn.Module, "register_buffer", self._registrar("register_buffer"))
         yield _patched(torch.Tensor, "data", self._data_property, inherited=True)
         yield _patched(torch.utils, "swap_tensors", self._swapper)
         for cls in self._classes:
-            yield _patched(cls, "__setattr__", self._setter("setattr"), inherited=True)
+            yield _patched(cls, "__setattr__", self._setattr, inherited=True)
 
-    def _setter(self, kind: str) -> Callable[[Any], Any]:
+    def _setattr(self, original: Any) -> Any:
+        note = self._note
+
+        @functools.wraps(original)
+        def watched(owner: Any, name: str, value: Any) -> Any:
+            if type(value) not in _PLAIN:
+                note("setattr", owner, name, value)
+            return original(owner, name, value)
+
+        @functools.wraps(original)
+        def watched_by_keyword(owner: Any, *args: Any, **kwargs: Any) -> Any:
+            name, value, *_ = *args, *kwargs.values(), "", None
+            if type(value) not in _PLAIN:
+                note("setattr", owner, name, value)
+            return original(owner, *args, **kwargs)
+
+        # the host's own may name its parameters otherwise; the slot and torch's do not
+        code = getattr(original, "__code__", None)
+        fixed = code is None or code.co_varnames[1:3] == ("name", "value")
+        return watched if fixed else watched_by_keyword
+
+    def _registrar(self, kind: str) -> Callable[[Any], Any]:
+        note, noted_before = self._note, self._noted_as_setattr
+
         def wrap(original: Any) -> Any:
             @functools.wraps(original)
             def watched(owner: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-                value = args[0] if args else next(iter(kwargs.values()), None)
-                if not isinstance(value, _PLAIN):
-                    self._note(kind, owner, name, value)
+                if sys._getframe(1).f_code is not _MODULE_SETATTR or not noted_before(owner):
+                    note(kind, owner, name, args[0] if args else next(iter(kwargs.values()), None))
                 return original(owner, name, *args, **kwargs)
 
             return watched
 
         return wrap
+
+    def _noted_as_setattr(self, owner: Any) -> bool:
+        return isinstance(owner, self._modules)
 
     def _deleter(self, original: Any) -> Any:
         @functools.wraps(original)
@@ -139,9 +180,12 @@ class Watch:
 
     def _note(self, kind: str, owner: Any, key: str, value: Any) -> None:
         try:
-            storage = storage_of(value) if isinstance(value, torch.Tensor) else None
-            number = self._weak.add(storage) if storage is not None else 0
-            parameter = isinstance(value, torch.nn.Parameter)
+            number, parameter = 0, False
+            if value is not None and isinstance(value, torch.Tensor):
+                storage = storage_of(value)
+                number = self._weak.add(storage) if storage is not None else 0
+                # asking a tensor that is no parameter runs Python code of torch's
+                parameter = type(value) is torch.nn.Parameter or isinstance(value, torch.nn.Parameter)
             chain = raw_sites(sys._getframe(2), _DEPTH, self._entered)
             self.events.append(
                 Event(kind, id(owner), type(owner).__qualname__, key, number, id(value), parameter, chain)

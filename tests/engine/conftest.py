@@ -20,6 +20,7 @@ import rebindlint
 from . import environment
 
 HERE = Path(__file__).parent
+ROUNDS = "REBINDLINT_ROUNDS"  # environment variable
 TIME_LIMIT = 900.0  # seconds for one process; a loaded machine needs a minute for one engine
 KINDS = ("llama", "llama-tied", "gptq", "awq", "w8a8", "mla", "mixtral")
 PARTIAL = "model.layers.0.mlp.down_proj.scales"  # what the partial checkpoint lacks
@@ -35,10 +36,16 @@ write_pair(folder / "gptq-partial", "gptq", without=[sys.argv[2]])
 """
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"repeat: runs only where {ROUNDS} says how many rounds; minutes for each")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.vllm)
+            if item.get_closest_marker("repeat") and not os.environ.get(ROUNDS):
+                item.add_marker(pytest.mark.skip(reason=f"set {ROUNDS}=5 to run it"))
 
 
 @dataclass(frozen=True)
@@ -91,19 +98,18 @@ def checkpoints(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Pat
 def in_one_process(engine: Engine, checkpoints: Path) -> dict[str, Any]:
     """What was found in several engines, one after the other in one process."""
     requests: dict[str, dict[str, Any]] = {
-        kind: _request(checkpoints, kind)
+        kind: request(checkpoints, kind)
         for kind in ("llama", "llama-tied", "gptq", "awq", "mla", "mixtral", "gptq-partial")
     }
-    requests["llama again"] = _request(checkpoints, "llama")
-    requests["mla plain"] = _request(checkpoints, "mla", plain_linears=True)
-    requests["llama plain, load-and-process"] = _request(
+    requests["mla plain"] = request(checkpoints, "mla", plain_linears=True)
+    requests["llama plain, load-and-process"] = request(
         checkpoints, "llama", plain_linears=True, path="load-and-process"
     )
-    requests["llama, load-and-process"] = _request(checkpoints, "llama", path="load-and-process")
-    requests["llama, without memory"] = _request(checkpoints, "llama", without_memory=True)
-    requests["llama, weight-transfer"] = _request(checkpoints, "llama", path="weight-transfer")
+    requests["llama, load-and-process"] = request(checkpoints, "llama", path="load-and-process")
+    requests["llama, without memory"] = request(checkpoints, "llama", without_memory=True)
+    requests["llama, weight-transfer"] = request(checkpoints, "llama", path="weight-transfer")
     requests["mixtral, same weights"] = {
-        **_request(checkpoints, "mixtral"),
+        **request(checkpoints, "mixtral"),
         "reload_from": str(checkpoints / "mixtral" / "v1"),
     }
     done = engine.run([str(HERE / "runs.py")], stdin=json.dumps(requests))
@@ -112,5 +118,6 @@ def in_one_process(engine: Engine, checkpoints: Path) -> dict[str, Any]:
     return outcomes
 
 
-def _request(checkpoints: Path, kind: str, **options: Any) -> dict[str, Any]:
+def request(checkpoints: Path, kind: str, **options: Any) -> dict[str, Any]:
+    """As runs.py takes it."""
     return {"model": str(checkpoints / kind / "v1"), "reload_from": str(checkpoints / kind / "v2"), **options}

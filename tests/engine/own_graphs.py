@@ -30,7 +30,7 @@ def main() -> None:
         from vllm.model_executor.layers.attention import mla_attention
 
         mla_attention.replace_parameter = importlib.import_module("rebinding_mla").bind_anew
-    with running(model_folder, plain_linears=True) as engine:
+    with running(model_folder, plain=True) as engine:
         worker = engine._llm.llm_engine.model_executor.driver_worker.worker
         model = worker.model_runner.get_model()
         tap = StepTap(model)

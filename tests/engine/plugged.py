@@ -13,6 +13,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 PROMPT = [3, 1, 4, 1, 5]
@@ -38,20 +39,56 @@ def make_mortal(worker: Any) -> None:
         worker.model_runner.get_model().load_weights = lambda *args: os._exit(9)
 
 
+def over_a_sleep(llm: Any, checkpoint: str) -> None:
+    """A CPU worker's sleep only warns, and `LLM.sleep` is refused there: what is called are the worker's methods."""
+    llm.collective_rpc("sleep", args=(2,))
+    llm.collective_rpc("wake_up", args=(["weights"],))
+    llm.collective_rpc("reload_weights", kwargs={"weights_path": checkpoint})
+    llm.collective_rpc("wake_up", args=(["kv_cache"],))
+
+
+def through_ipc(llm: Any, checkpoint: str) -> None:
+    """The engine's own transfer through handles of shared memory, which a CPU has none of: stand-ins give it the tensors
+    that the handles name.
+    """
+    import torch
+    from safetensors.torch import load_file
+    from vllm.distributed.weight_transfer import ipc_engine
+
+    weights = load_file(str(Path(checkpoint) / "model.safetensors"))
+    ipc_engine.rebuild_cuda_tensor = lambda name, *_: weights[name]
+    cuda: Any = torch.cuda
+    cuda.get_device_properties = lambda _: SimpleNamespace(uuid="here")
+    update = {
+        "names": list(weights),
+        "dtype_names": [str(tensor.dtype).removeprefix("torch.") for tensor in weights.values()],
+        "shapes": [list(tensor.shape) for tensor in weights.values()],
+        "ipc_handles": [{"here": (name, *[None] * 6)} for name in weights],
+    }
+    in_phases(llm, {"packed": False}, update)
+
+
+def in_phases(llm: Any, connection: dict[str, Any], update: dict[str, Any]) -> None:
+    for phase, args in (
+        ("init_weight_transfer_engine", (connection,)),
+        ("start_weight_update", ()),
+        ("update_weights", (update,)),
+        ("finish_weight_update", ()),
+    ):
+        llm.collective_rpc(phase, args=args)
+
+
 def called(llm: Any, call: str, checkpoint: str) -> Any:
+    if call == "over a sleep":
+        return over_a_sleep(llm, checkpoint)
+    if call == "through ipc":
+        return through_ipc(llm, checkpoint)
     if call == "reload_weights":
         return llm.collective_rpc("reload_weights", kwargs={"weights_path": checkpoint})
     if call == "load-and-process":
         return llm.collective_rpc(load_and_process, args=(checkpoint,))
     if call == "weight-transfer":
-        for phase, args in (
-            ("init_weight_transfer_engine", ({"checkpoint": checkpoint},)),
-            ("start_weight_update", ()),
-            ("update_weights", ({"checkpoint": checkpoint},)),
-            ("finish_weight_update", ()),
-        ):
-            llm.collective_rpc(phase, args=args)
-        return None
+        return in_phases(llm, {"checkpoint": checkpoint}, {"checkpoint": checkpoint})
     if call == "broken, then whole":
         raised = ""
         try:
@@ -84,6 +121,8 @@ def main() -> None:
 
         register_transfer()
         options["weight_transfer_config"] = {"backend": "rebindlint"}
+    if "through ipc" in request["calls"]:
+        options["weight_transfer_config"] = {"backend": "ipc"}
     if request.get("extension"):
         options["worker_extension_cls"] = "rebindlint.runtime.vllm.WorkerExtension"
     if request.get("ranks", 1) > 1:
@@ -95,6 +134,8 @@ def main() -> None:
         max_num_batched_tokens=64, num_gpu_blocks_override=16, disable_log_stats=True, use_tqdm_on_load=False, **options,
     )  # fmt: skip
     answers = [tokens(llm)]
+    runs = importlib.import_module("runs") if request.get("attributes") else None  # beside this script
+    before = runs.attributes() if runs else {}
     results: dict[str, Any] = {}
     failed = ""
     for call in request["calls"]:
@@ -105,9 +146,9 @@ def main() -> None:
             failed = f"{type(error).__name__}: {error}"
             break
     own = sorted(name for name in sys.modules if name.startswith("rebindlint"))
-    print(
-        "RESULT " + json.dumps({"answers": answers, "results": results, "failed": failed, "modules": own}), flush=True
-    )
+    patched = runs.changed(before, runs.attributes()) if runs else []
+    outcome = {"answers": answers, "results": results, "failed": failed, "modules": own, "patched": patched}
+    print("RESULT " + json.dumps(outcome), flush=True)
     os._exit(0)  # native threads of the engine may hang on the way out
 
 

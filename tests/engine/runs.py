@@ -1,12 +1,13 @@
 """Verifies several reloads in one process of the engine's environment, one engine after the other.
 
-Reads requests by name from stdin, as JSON, and prints for each what was found or why it could not work; also which
-attributes of torch and of the engine are others after a verification than before it.
+Reads requests by name from stdin, as JSON, and prints for each what was found or why it could not work; also what the
+process has other afterwards.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import sys
@@ -16,15 +17,23 @@ from typing import Any
 
 
 def outcome(request: dict[str, Any]) -> dict[str, Any]:
-    from rebindlint.model import RebindlintError
-    from rebindlint.runtime.vllm.driver import verify_engine
     from rebindlint.runtime.vllm.request import Request
 
     arguments = {**request, "model": Path(request["model"]), "reload_from": Path(request["reload_from"])}
-    without_memory = arguments.pop("without_memory", False)
+    with contextlib.ExitStack() as engine_is:
+        if arguments.pop("without_memory", False):
+            engine_is.enter_context(no_memory_for_a_second_model())
+        if arguments.pop("rebinding", False):
+            engine_is.enter_context(latent_attention_that_rebinds())
+        return _outcome(Request(**arguments))
+
+
+def _outcome(request: Any) -> dict[str, Any]:
+    from rebindlint.model import RebindlintError
+    from rebindlint.runtime.vllm.driver import verify_engine
+
     try:
-        with no_memory_for_a_second_model() if without_memory else contextlib.nullcontext():
-            report = verify_engine(Request(**arguments))
+        report = verify_engine(request)
     except RebindlintError as error:
         return {"error": str(error), "cause": type(error.__cause__).__name__}
     return {
@@ -54,8 +63,25 @@ def no_memory_for_a_second_model() -> Iterator[None]:
         model_loader.get_model = original
 
 
-def attributes() -> dict[str, int]:
-    """Identities of what a watch, a capture or a fresh load might leave patched."""
+@contextlib.contextmanager
+def latent_attention_that_rebinds() -> Iterator[None]:
+    """As rebinding_mla.py has it, and afterwards as released."""
+    from vllm.model_executor.layers.attention import mla_attention
+
+    original = mla_attention.replace_parameter
+    importlib.import_module("rebinding_mla")
+    mla_attention.replace_parameter = sys.modules["rebinding_mla"].bind_anew
+    try:
+        yield
+    finally:
+        mla_attention.replace_parameter = original
+
+
+Attributes = dict[str, dict[str, Any]]
+
+
+def attributes() -> Attributes:
+    """What a watch, a capture or a fresh load might leave patched, owner by owner."""
     import torch
 
     owners: dict[str, Any] = {
@@ -63,6 +89,8 @@ def attributes() -> dict[str, int]:
         "Parameter": torch.nn.Parameter,
         "Tensor": torch.Tensor,
         "torch": torch,
+        "torch.cuda": torch.cuda,
+        "torch.distributed": torch.distributed,
         "torch.utils": torch.utils,
     }
     for name, module in sorted(sys.modules.items()):
@@ -74,39 +102,53 @@ def attributes() -> dict[str, int]:
                 if isinstance(value, type) and value.__module__ == name
             }
     return {
-        f"{name}.{key}": id(value)
+        name: {
+            key: value
+            for key, value in list(vars(owner).items())
+            if callable(value) or isinstance(value, (property, bool, classmethod, staticmethod))
+        }
         for name, owner in owners.items()
-        for key, value in list(vars(owner).items())
-        if callable(value) or isinstance(value, (property, bool, classmethod, staticmethod))
     }
 
 
-def patched_by(request: dict[str, Any]) -> list[str]:
-    """Attributes that differ when an engine that runs already has been verified. Starting one patches much itself."""
-    from rebindlint.runtime.vllm import session
-    from rebindlint.runtime.vllm.engine import running
+def instance_attributes(engine: Any) -> Attributes:
+    """What might be left on the objects of one engine: hooks, and functions that hide those of their classes."""
 
-    with running(request["model"]) as engine:
-        hooks = _hooks(engine)
-        before = attributes()
-        engine.call(session.listen, "cpu")
-        engine.generate()
-        engine.call(session.capture)
-        engine.call(session.reload, "reload_weights", request["reload_from"], False)
-        engine.call(session.verify, request["reload_from"])
-        engine.call(session.close)
-        after = attributes()
-        left = [] if _hooks(engine) == hooks else ["hooks of the model's modules"]
-    return left + sorted(name for name, value in before.items() if after.get(name) != value)
+    def found(worker: Any) -> Attributes:
+        worker = getattr(worker, "worker", worker)
+        model = worker.model_runner.get_model()
+        objects = {"worker": worker, "runner": worker.model_runner}
+        objects |= {f"model.{name}": module for name, module in model.named_modules()}
+        hidden = {
+            name: {key: "hidden" for key in vars(owner) if callable(vars(owner)[key]) and hasattr(type(owner), key)}
+            for name, owner in objects.items()
+        }
+        hooks = {
+            f"hooks of {name}": (len(module._forward_hooks), len(module._forward_pre_hooks))
+            for name, module in model.named_modules()
+        }
+        return {**hidden, "": hooks}
+
+    (result,) = engine.call(found)
+    attributes: Attributes = result
+    return attributes
 
 
-def _hooks(engine: Any) -> list[int]:
-    def count(worker: Any) -> int:
-        modules = getattr(worker, "worker", worker).model_runner.get_model().modules()
-        return sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in modules)
+def changed(before: Attributes, after: Attributes) -> list[str]:
+    """Attributes of the owners in ``before`` that are others in ``after``, gone or new. The engine goes on importing, so
+    that new owners mean nothing.
+    """
+    missing = object()
+    return sorted(
+        f"{owner}.{key}"
+        for owner, values in before.items()
+        for key in values.keys() | after.get(owner, {}).keys()
+        if not _same(values.get(key, missing), after.get(owner, {}).get(key, missing))
+    )
 
-    counts: list[int] = engine.call(count)
-    return counts
+
+def _same(value: Any, other: Any) -> bool:
+    return value is other or (isinstance(value, (str, tuple)) and bool(value == other))
 
 
 def left_behind(before: dict[str, str]) -> list[str]:
@@ -131,7 +173,6 @@ def main() -> None:
     for name, request in requests.items():
         outcomes[name] = outcome(request)
     outcomes["left behind"] = left_behind(environment)
-    outcomes["patched"] = patched_by(next(iter(requests.values())))
     json.dump(outcomes, report)
     report.flush()
     os._exit(0)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from .conftest import HERE, Engine
 
@@ -88,3 +91,37 @@ def test_two_ranks(engine: Engine, checkpoints: Path) -> None:
         assert f"rank {rank}: result of the step against a fresh load (exact): equal" in out
     assert "layers.0" not in out
     assert "about other layers than model.layers.1 are not shown" in out
+
+
+def test_two_ranks_with_plain_linears(engine: Engine, checkpoints: Path) -> None:
+    """The ranks are processes of their own: what the driver sets in its own does not reach them."""
+    code, out, err = verify(
+        engine, *pair(checkpoints, "llama"), "--tensor-parallel", "2", "--plain-linears", "--output-format", "json"
+    )
+    assert code == 0, err
+    noted = {record["tensor"] for record in json.loads(out)}
+    assert noted
+    assert not any("handler" in tensor for tensor in noted)
+
+
+@pytest.mark.parametrize(
+    ("moment", "doing", "known"),
+    [
+        ("verify", "verifying against the captured step and a fresh load", "ranks 0, 1 knew"),
+        ("reload", "reloading from ", "rank 0 knew"),
+    ],
+)
+def test_a_rank_that_dies_leaves_what_the_others_know(
+    engine: Engine, checkpoints: Path, moment: str, doing: str, known: str
+) -> None:
+    killed = replace(engine, variables={**engine.variables, "KILLED_IN": moment})
+    arguments = [*pair(checkpoints, "llama"), "--tensor-parallel", "2", "--output-format", "json"]
+    code, out, err = verify(killed, *arguments, script=str(HERE / "killed_rank.py"))
+    assert code == 2, err
+    (told,) = [line for line in err.splitlines() if line.startswith("rebindlint: ")]
+    assert told.startswith(f"rebindlint: rank 1 of 2 died of SIGKILL while {doing}")
+    assert f"; reported is what {known} until then" in told
+    records = json.loads(out)
+    assert {record["code"] for record in records} <= {"RT100", "RT109"}
+    assert "RT109" in {record["code"] for record in records}
+    assert all(record["evidence"][-1].startswith("on rank ") for record in records)

@@ -60,6 +60,7 @@ class Run:
         self.results: dict[str, Any] = outcome["results"]
         self.failed: str = outcome["failed"]
         self.modules: list[str] = outcome["modules"]
+        self.patched: list[str] = outcome["patched"]
         self.stderr, self.returncode = done.stderr, done.returncode
         self.reports = [json.loads(path.read_text()) for path in sorted((folder / "out").glob("*.rank.json"))]
         self.reports.sort(key=lambda report: report["rank"])
@@ -84,7 +85,10 @@ def plain(installed: Engine, checkpoints: Path, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture(scope="module")
 def watched(installed: Engine, checkpoints: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return Run(installed, tmp_path_factory.mktemp("watched"), checkpoints / "llama", PATHS, "raise", plain_linears=True)
+    return Run(
+        installed, tmp_path_factory.mktemp("watched"), checkpoints / "llama", PATHS, "raise",
+        plain_linears=True, attributes=True,
+    )  # fmt: skip
 
 
 def test_unasked_it_is_one_import(plain: Run) -> None:
@@ -103,6 +107,11 @@ def test_the_answers_are_those_of_an_unwatched_engine(plain: Run, watched: Run) 
     assert watched.answers[1] == watched.answers[2] == watched.answers[3]
 
 
+def test_between_reloads_nothing_but_the_hook_points_is_patched(watched: Run) -> None:
+    """Those were there before the first reload."""
+    assert watched.patched == []
+
+
 def test_a_clean_engine_is_clean_by_every_path(watched: Run) -> None:
     (report,) = watched.reports
     assert [(reload["opened_by"], reload["protocol"]) for reload in report["reloads"]] == [
@@ -118,6 +127,21 @@ def test_a_clean_engine_is_clean_by_every_path(watched: Run) -> None:
     assert report["problems"] == []
     assert (report["rank"], report["world_size"], report["versions"]["vllm"]) == (0, 1, "0.32.0")
     assert watched.said == []
+
+
+def test_the_engines_own_transfer_and_an_update_over_a_sleep(
+    installed: Engine, checkpoints: Path, tmp_path: Path
+) -> None:
+    """A CPU frees no memory when it sleeps, and shares none by handles; the calls are the engine's."""
+    calls = ["through ipc", "over a sleep"]
+    run = Run(installed, tmp_path, checkpoints / "llama", calls, "raise", plain_linears=True)
+    assert (run.failed, run.said) == ("", [])
+    assert run.answers[0] != run.answers[1] == run.answers[2]
+    through_ipc, over_a_sleep = run.reports[0]["reloads"]
+    assert through_ipc["calls"][0] == "start_weight_update"
+    assert over_a_sleep["calls"][:2] == ["sleep", "wake_up"]
+    for reload in (through_ipc, over_a_sleep):
+        assert (reload["state"], reload["protocol"], errors(reload)) == ("judged", "layerwise", []), reload
 
 
 def test_an_engine_as_it_is_released_is_clean(installed: Engine, checkpoints: Path, tmp_path: Path) -> None:
@@ -153,6 +177,22 @@ def test_a_guilty_engine_is_convicted_and_goes_on(installed: Engine, checkpoints
         assert any("100% of the replay's result is NaN" in evidence for evidence in finding["evidence"])
     assert "seen by rank 0 in reload 1" in run.stderr
     assert "Found 5 errors" in run.stderr
+
+
+def test_a_fresh_load_sees_what_no_address_shows(installed: Engine, checkpoints: Path, tmp_path: Path) -> None:
+    """Beside a model of the checkpoint that was reloaded; weights that come from a trainer are those of none."""
+    run = Run(
+        installed, tmp_path, checkpoints / "llama-tied", ["reload_weights", "weight-transfer"], "report",
+        environment={"REBINDLINT_FRESH": "1"},
+    )  # fmt: skip
+    assert (run.failed, run.said) == ("", [])
+    of_checkpoint, of_trainer = run.reports[0]["reloads"]
+    (finding,) = [finding for finding in of_checkpoint["findings"] if finding["severity"] == "error"]
+    assert finding["code"] == "RT104"
+    assert finding["message"].startswith("the logits differ from those of a fresh load of the same weights")
+    assert "result of the step against a fresh load (exact): equal" in of_checkpoint["comparisons"]
+    assert (of_trainer["state"], errors(of_trainer)) == ("judged", [])
+    assert "not compared with a fresh load: the weights came from no checkpoint" in of_trainer["notes"]
 
 
 def test_a_guilty_engine_is_stopped_where_asked(installed: Engine, checkpoints: Path, tmp_path: Path) -> None:

@@ -41,6 +41,21 @@ class GroupCoordinator:
 TP = GroupCoordinator()
 """
 
+GET_MODEL = """
+def get_model(vllm_config):
+    from vllm.v1.worker import gpu_worker
+    model = gpu_worker.Model(safe=True)
+    model.load_weights(gpu_worker.stored(vllm_config.model_config.model))
+    model.derive()
+    vllm_config.compilation_config.static_forward_context["layer"] = model  # the engine shares caches by it
+    return model
+"""
+
+CONFIG = """
+import contextlib
+set_current_vllm_config = contextlib.nullcontext
+"""
+
 CONTEXT = """
 import contextlib, dataclasses
 
@@ -75,7 +90,7 @@ class WorkerBase:
 """
 
 WORKER = """
-import types
+import json, pathlib, types
 import torch
 from vllm.model_executor.model_loader import reload, utils
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload
@@ -84,17 +99,24 @@ from vllm import forward_context
 from .worker_base import WorkerBase
 
 
+def stored(folder):
+    values = json.loads((pathlib.Path(folder) / "weights.json").read_text())
+    return [("weight", torch.tensor(values).reshape(4, 4))]
+
+
 class Model(torch.nn.Module):
     def __init__(self, safe, broadcast=False):
         super().__init__()
         self.weight = torch.nn.Parameter(torch.eye(4), requires_grad=False)
-        self.safe, self.broadcast, self.restored = safe, broadcast, False
+        self.safe, self.broadcast, self.restored, self.forgetful = safe, broadcast, False, False
         self.kv_cache = torch.zeros(8, 4)
         self.table = torch.eye(4) + 0.5
         self.derived = None
         self.derive()
 
     def derive(self):
+        if self.forgetful:
+            return
         new = self.weight.detach().t().contiguous() * 3
         if self.derived is not None and self.safe:
             self.derived.copy_(new)
@@ -138,7 +160,8 @@ class Runner:
         with torch.inference_mode(), forward_context.override_forward_context(context):
             return self.model(input_ids=self.input_ids, positions=None)
 
-    def reload_weights(self, weights):
+    def reload_weights(self, weights_iterator=None, weights_path=None):
+        weights = weights_iterator if weights_iterator is not None else stored(weights_path)
         reload.initialize_layerwise_reload(self.model)
         self.model.load_weights(weights)
         finalize_layerwise_reload(self.model, None)
@@ -151,15 +174,20 @@ class Worker(WorkerBase):
 
     def load_model(self):
         self.model_runner.load_model()
+        if hasattr(self.vllm_config, "compilation_config"):
+            self.vllm_config.compilation_config.static_forward_context["layer"] = self.model_runner.model
 
     def execute_model(self, scheduler_output):
         return self.model_runner.execute_model(scheduler_output)
 
-    def reload_weights(self, weights):
-        self.model_runner.reload_weights(weights)
+    def reload_weights(self, *args, **kwargs):
+        self.model_runner.reload_weights(*args, **kwargs)
 
     def sleep(self, level=1):
         self.slept = level
+
+    def discard(self, tags):
+        self.slept = tags
 
     def wake_up(self, tags=None):
         self.slept = 0
@@ -172,10 +200,18 @@ UPDATE = """
     def start_weight_update(self):
         reload.initialize_layerwise_reload(self.model_runner.model)
 
+    def start_draft_weight_update(self):
+        self.draft = True
+
     def update_weights(self, update_info):
+        if getattr(self, "draft", False):
+            return
         self.model_runner.model.load_weights(update_info)
 
     def finish_weight_update(self):
+        if getattr(self, "draft", False):
+            self.draft = False
+            return
         reload.finalize_layerwise_reload(self.model_runner.model, None)
 """
 
@@ -191,7 +227,8 @@ def write_fake_vllm(folder: Path, *, updates: bool = True, layerwise: bool = Tru
         "distributed/__init__.py": "",
         "distributed/parallel_state.py": PARALLEL,
         "model_executor/__init__.py": "",
-        "model_executor/model_loader/__init__.py": "",
+        "config.py": CONFIG,
+        "model_executor/model_loader/__init__.py": GET_MODEL,
         "model_executor/model_loader/utils.py": LOADER,
         "model_executor/model_loader/reload/__init__.py": (
             "from .layerwise import initialize_layerwise_reload, finalize_layerwise_processing\n"

@@ -37,18 +37,31 @@ class World:
         self.folder, self.out = folder, out
         self.ranks: Ranks | None = None
 
-    def watch(self, mode: str = "report") -> Ranks:
-        self.ranks = watch_process(Settings(mode, self.out))
+    def watch(self, mode: str = "report", *, fresh: bool = False) -> Ranks:
+        self.ranks = watch_process(Settings(mode, self.out, fresh=fresh))
         return self.ranks
 
     def worker(self, *, safe: bool = True, rank: int = 0, size: int = 1, broadcast: bool = False) -> Any:
         """A loaded worker."""
         module = importlib.import_module("vllm.v1.worker.gpu_worker")
         parallel = types.SimpleNamespace(world_size=size, data_parallel_rank=0, data_parallel_size=1)
-        config = types.SimpleNamespace(instance_id="e1", parallel_config=parallel)
+        config = types.SimpleNamespace(
+            instance_id="e1",
+            parallel_config=parallel,
+            model_config=types.SimpleNamespace(model=str(self.checkpoint("first", torch.eye(4)))),
+            load_config=types.SimpleNamespace(load_format="auto"),
+            compilation_config=types.SimpleNamespace(static_forward_context={}),
+        )
         worker = module.Worker(config, rank, safe=safe, broadcast=broadcast)
         worker.load_model()
         return worker
+
+    def checkpoint(self, name: str, weight: torch.Tensor) -> Path:
+        """A folder that `reload_weights` can load from."""
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        (folder / "weights.json").write_text(json.dumps(weight.flatten().tolist()))
+        return folder
 
     def decode(self, worker: Any, times: int = 1) -> list[torch.Tensor]:
         return [worker.execute_model(scheduled()) for _ in range(times)]

@@ -56,6 +56,30 @@ def reload_raises():
         raise OSError("disk gone")
     return layer, step, reload
 
+def reload_exits():
+    layer, step, _ = parts(True)
+    return layer, step, lambda: exit_at_once()
+
+def exit_at_once():
+    raise SystemExit(0)
+
+def exits():
+    exit_at_once()
+
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("this has no text")
+
+def mute():
+    layer, step, _ = parts(True)
+    def reload():
+        raise Mute
+    return layer, step, reload
+
+def without_forward():
+    layer, _, reload = parts(True)
+    return nn.Module(), lambda m: m(torch.ones(1)), reload
+
 def step_raises():
     layer, _, reload = parts(True)
     return layer, lambda: 1 / 0, reload
@@ -120,6 +144,10 @@ def test_a_case_takes_its_options() -> None:
         ("reload_cases_under_test:number", "has no function number"),
         ("reload_cases_under_test:raises", "could not be made: RuntimeError: no weights here"),
         ("reload_cases_under_test:reload_raises", "failed: OSError: disk gone"),
+        ("reload_cases_under_test:reload_exits", "failed: SystemExit: 0"),
+        ("reload_cases_under_test:exits", "could not be made: SystemExit: 0"),
+        ("reload_cases_under_test:mute", "failed: Mute$"),
+        ("reload_cases_under_test:without_forward", "failed: NotImplementedError: Module .* is missing the required"),
         ("reload_cases_under_test:step_raises", "failed: ZeroDivisionError"),
         ("reload_cases_under_test:wrong", "gives a int; wanted"),
         ("reload_cases_under_test:wrong_keys", "gives a wrong mapping"),

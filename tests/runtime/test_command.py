@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rebindlint.runtime.command import verify
+from rebindlint.runtime.report import Report, Unfinished
 
 CASE = """
 import torch
@@ -82,6 +83,23 @@ def test_bad_input_exits_with_two(arguments: list[str], message: str) -> None:
     assert result.exit_code == 2
     assert message in result.stderr
     assert "Traceback" not in result.output
+
+
+def test_what_the_hosts_code_prints_is_no_part_of_the_report(here: Path) -> None:
+    reference = case(here, "talking_verify_case", "print('loading ...'); layer.weight.detach().fill_(2)")
+    result = run("--case", reference, "--output-format", "json")
+    assert json.loads(result.stdout) == []
+    assert result.stderr == "loading ...\n"
+
+
+def test_an_unfinished_verification_reports_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unfinished(**_: object) -> None:
+        raise Unfinished("rank 1 of 2 died", Report((), notes=("half of it",)))
+
+    monkeypatch.setattr("rebindlint.runtime.command.verify_with_engine", unfinished)
+    result = run("--model", "somewhere")
+    assert (result.exit_code, result.stderr) == (2, "rebindlint: rank 1 of 2 died\n")
+    assert "note: half of it" in result.stdout
 
 
 def test_missing_torch_is_one_line_that_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

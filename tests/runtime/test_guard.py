@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import sys
 from typing import Any
 
 import pytest
@@ -57,6 +58,20 @@ def test_what_the_reload_raises_passes_through_and_is_reported(kind: type[BaseEx
     assert report.with_code("RT101")  # what happened until then is judged all the same
 
 
+def test_an_exception_without_a_text_is_reported_by_its_class() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("this has no text")
+
+    layer = load(RebindingLayer)
+    guard = Guard(layer)
+    guard.capture(lambda m: m(X))
+    with pytest.raises(Mute):
+        reload_and_raise(guard, layer, Mute())
+    assert guard.reload_error == "Mute"
+    assert guard.verify().with_code("RT101")
+
+
 def test_what_the_step_raises_while_warming_up_passes_through() -> None:
     def step() -> None:
         raise LookupError("no such batch")
@@ -85,9 +100,10 @@ def test_a_step_that_fails_after_the_reload_is_not_verifiable() -> None:
     [
         (lambda: [][1], "the fresh load failed: IndexError: list index out of range"),
         (lambda: torch.zeros(1), "gave a Tensor, neither a module nor"),
+        (lambda: sys.exit(3), "the fresh load failed: SystemExit: 3"),
         (lambda: (load(Layer, 2), lambda: 1 / 0), "the step failed beside a fresh load: ZeroDivisionError"),
     ],
-    ids=["raises", "no module", "step raises"],
+    ids=["raises", "no module", "exits", "step raises"],
 )
 def test_a_fresh_load_that_fails_is_one_line(fresh: Any, reason: str) -> None:
     layer = load(Layer)

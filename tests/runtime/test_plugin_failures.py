@@ -61,6 +61,21 @@ def test_nothing_is_looked_at_while_memory_sleeps(world: World, monkeypatch: pyt
     assert (world.last()["state"], world.last()["error"]) == ("failed", "ValueError: a broken checkpoint")
 
 
+def test_memory_that_was_discarded_is_not_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some releases give memory up without sleeping first."""
+    world.watch()
+    worker = world.worker()
+    world.decode(worker)
+    worker.discard(("kv_cache",))
+    with monkeypatch.context() as patch:
+        patch.setattr("rebindlint.runtime.vllm.session_guard.SessionGuard._snapshot", None)
+        worker.reload_weights(NEW)
+    assert (world.last()["opened_by"], world.last()["state"]) == ("discard", "running")
+    worker.wake_up(["kv_cache"])
+    assert (world.last()["state"], world.last()["findings"]) == ("judged", [])
+    assert world.last()["calls"][0] == "discard"
+
+
 def test_a_rank_that_dies_has_said_in_which_reload(world: World) -> None:
     world.watch()
     worker = world.worker()
@@ -87,7 +102,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(world: World, capsys: pytes
 def test_caches_too_large_to_copy_leave_addresses(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("rebindlint.runtime.vllm.decode_step._free_memory", lambda tensors: 1.0)
+    monkeypatch.setattr("rebindlint.runtime.vllm.decode_step.free_memory", lambda tensors: 1.0)
     world.watch()
     worker = world.worker(safe=False)
     world.decode(worker)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import threading
 import types
 from collections.abc import Callable
@@ -10,11 +11,12 @@ import pytest
 import torch
 from torch import nn
 
+from rebindlint.runtime.guard import Guard
 from rebindlint.runtime.sites import resolve
 from rebindlint.runtime.storages import is_wrapper
 from rebindlint.runtime.watch import Watch
 
-from .reload_models import row_of, two_tensor
+from .reload_models import RebindingLayer, inputs, load, row_of, two_tensor
 
 
 class Plain:
@@ -304,6 +306,90 @@ def test_wrapping_subclasses_pass_through_the_mode() -> None:
     assert is_wrapper(type(wrapped))
     assert torch.equal(wrapped.a, torch.full((2,), 2.0))
     assert is_wrapper(type(empty))
+
+
+def test_what_the_host_has_compiled_runs_compiled() -> None:
+    """And nobody looks at the compiler's own work."""
+    graphs: list[int] = []
+
+    def backend(graph: Any, _inputs: Any) -> Any:
+        graphs.append(len(graph.graph.nodes))
+        return graph.forward
+
+    def double(x: torch.Tensor) -> torch.Tensor:
+        return torch.empty_like(x).copy_(x) * 2
+
+    compiled: Any = torch.compile(double, backend=backend, fullgraph=True)
+    engine = Engine()
+    with Watch([Engine]) as watch:
+        engine.plain = compiled(torch.ones(2))
+        engine.plain = compiled(torch.ones(2) * 2)
+    assert len(graphs) == 1
+    assert torch.equal(engine.plain, torch.full((2,), 4.0))
+    assert [(event.kind, event.key) for event in watch.events] == [("setattr", "plain")] * 2
+
+
+class Base(nn.Module):
+    pass
+
+
+class Derived(Base):
+    def __init__(self) -> None:
+        super().__init__()
+        self.plain = torch.zeros(2)
+        self.p = nn.Parameter(torch.zeros(2), requires_grad=False)
+
+
+def test_modules_are_watched_class_by_class_where_the_classes_are_known() -> None:
+    seen, unseen = Derived(), Engine()
+    before = fingerprint()
+    with Watch([Base, Derived]) as watch:
+        seen.plain = torch.ones(2)
+        seen.p = nn.Parameter(torch.ones(2), requires_grad=False)
+        del seen.plain
+        unseen.plain = torch.ones(2)
+        unseen.p = nn.Parameter(torch.ones(2), requires_grad=False)
+    found = [(event.kind, event.owner_class, event.key) for event in watch.events]
+    assert found == [
+        ("setattr", "Derived", "plain"),
+        ("setattr", "Derived", "p"),
+        ("delattr", "Derived", "plain"),
+        ("register_parameter", "Engine", "p"),
+    ]
+    assert fingerprint() == before
+    assert not {"__setattr__", "__delattr__"} & {*vars(Base), *vars(Derived)}
+
+
+def test_setters_with_names_of_their_own_for_their_parameters_are_called_as_the_host_calls_them() -> None:
+    class Odd(Plain):
+        def __setattr__(self, where: str, what: object) -> None:
+            object.__setattr__(self, where, what)
+
+    odd = Odd()
+    with Watch([Odd]) as watch:
+        odd.__setattr__(where="w", what=torch.ones(2))
+        odd.w = torch.ones(2)
+    assert [event.key for event in watch.events] == ["w", "w"]
+
+
+def test_classes_are_patched_only_so_often_where_that_slows_them_down_for_good(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rebindlint.runtime.watch._LIMIT", 2)
+    monkeypatch.setattr("rebindlint.runtime.watch._patching", itertools.count())
+    layer, before, x = load(RebindingLayer), fingerprint(), inputs()
+    guard = Guard(layer)
+    guard.capture(lambda m: m(x))
+    notes = []
+    for seed in (2, 3, 4):
+        with guard.reloading():
+            assert (fingerprint() == before) == (seed == 4)
+            layer.load(seed)
+        report = guard.verify()
+        assert [bool(finding.rebound) for finding in report.with_code("RT101")] == [seed != 4]
+        notes.append(any("no longer noted" in note for note in report.notes))
+        guard.capture(lambda m: m(x))
+    assert notes == [False, False, True]
 
 
 def test_without_blame_nothing_is_patched() -> None:

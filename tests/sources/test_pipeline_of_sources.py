@@ -43,7 +43,7 @@ def test_a_rebinding_hook_is_convicted_with_reader_and_line(guilty: SourcesRepor
     assert finding.tensor == "layer.quant_method.kernel.workspace"
     assert finding.place.text.startswith("self.workspace = torch.zeros(4)")
     assert "MarlinKernel.process" in [site.function for site in finding.rebound]
-    assert finding.hook == "finalize_layerwise_reload"
+    assert finding.hook == "Method.process_weights_after_loading"
     assert finding.reader is not None
     assert (finding.reader.operator, finding.reader.argument) == ("_C.marlin_gemm", "workspace")
     assert guilty.exit_code == 1

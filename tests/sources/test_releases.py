@@ -65,6 +65,8 @@ def test_mla_dequantised_kv_b_proj_into_new_memory_until_0_25(report: Reports, r
     guilty = release in ("0.20.2", "0.24.0", "0.25.1")
     found = dead(report(release), "mla", "FP8 kv_b_proj")
     assert found == ({"layer.W_UK_T", "layer.W_UV"} if guilty else set())
+    hooks = {finding.hook for finding in hazards(report(release), "mla", "FP8 kv_b_proj")}
+    assert hooks == ({"MLAAttention.process_weights_after_loading"} if guilty else set())
 
 
 @pytest.mark.parametrize("release", RELEASES)

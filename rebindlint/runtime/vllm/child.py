@@ -14,12 +14,15 @@ import multiprocessing.util
 import os
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Final
 
 from rebindlint.model import RebindlintError
+from rebindlint.runtime.report import Unfinished
+from rebindlint.runtime.vllm.kept import ended_by
 from rebindlint.runtime.vllm.request import QUIET, Request
 
 if TYPE_CHECKING:
@@ -38,7 +41,7 @@ def verify_in_child(request: Request, progress: Callable[[str], None]) -> Report
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
     child = context.Process(target=_child, args=(theirs, request), name="rebindlint-engine")
-    with _freed_memory_is_nan():
+    with _freed_memory_is_nan(), _not_interrupted():
         child.start()
     theirs.close()
     doing = "starting"
@@ -51,13 +54,18 @@ def verify_in_child(request: Request, progress: Callable[[str], None]) -> Report
                 progress(value)
             elif kind == "error":
                 raise RebindlintError(value)
+            elif kind == "unfinished":
+                raise Unfinished(*value)
             elif kind == "partial":
                 known = value
             else:
                 return value  # type: ignore[no-any-return]
+    except KeyboardInterrupt:
+        child.terminate()
+        raise
     except EOFError:
         child.join(_PATIENCE)
-        text = f"the engine's process {_end(child.exitcode)} while {doing}"
+        text = f"the engine's process {ended_by(child.exitcode)} while {doing}"
         if known is None:
             raise RebindlintError(text) from None
         return dataclasses.replace(known, notes=(*known.notes, text))
@@ -84,13 +92,17 @@ def _freed_memory_is_nan() -> Iterator[None]:
         del os.environ[_FILL]
 
 
-def _end(code: int | None) -> str:
-    if code is not None and code < 0:
-        try:
-            return f"died of {signal.Signals(-code).name}"
-        except ValueError:
-            return f"died of signal {-code}"
-    return f"ended with code {code}"
+@contextlib.contextmanager
+def _not_interrupted() -> Iterator[None]:
+    """A process started meanwhile leaves Ctrl-C, which a terminal sends to both, to us."""
+    if threading.current_thread() is not threading.main_thread():  # only there Python handles signals
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _child(connection: Connection, request: Request) -> None:
@@ -108,6 +120,8 @@ def _child(connection: Connection, request: Request) -> None:
 
     try:
         report = verify_engine(request, progress, lambda known: connection.send(("partial", known)))
+    except Unfinished as error:
+        connection.send(("unfinished", (str(error), error.report)))
     except RebindlintError as error:
         connection.send(("error", str(error)))
     else:

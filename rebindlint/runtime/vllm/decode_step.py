@@ -11,7 +11,7 @@ import contextlib
 import copy
 import functools
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,8 +21,9 @@ from rebindlint.model import RebindlintError
 from rebindlint.runtime.capture import first_line
 from rebindlint.runtime.census import take_census
 from rebindlint.runtime.storages import SavedBytes
+from rebindlint.runtime.vllm.fresh import FreshModel
 
-__all__ = ["DecodeStep", "StepCatcher", "host_state", "is_decode", "local_collectives"]
+__all__ = ["DecodeStep", "StepCatcher", "free_memory", "host_state", "is_decode", "local_collectives"]
 
 _SHARE: Final = 0.25  # of the free memory that copies may take
 _INPUT_LIMIT: Final = 1 << 26  # bytes of one input tensor
@@ -61,8 +62,27 @@ class DecodeStep:
         }
 
     def __call__(self) -> Any:
+        return self._run(self._model, copy.copy(self._context))
+
+    def on(self, fresh: FreshModel) -> Any:
+        """The same on a fresh load."""
+        context = copy.copy(self._context)
+        if hasattr(context, "no_compile_layers"):
+            context.no_compile_layers = fresh.layers
+        return self._run(fresh.model, context)
+
+    def logits(self, model: torch.nn.Module, result: Any) -> Any:
+        """What the engine computes from the result outside the step; None where the model gives no logits."""
+        compute = getattr(model, "compute_logits", None)
+        hidden = result[0] if isinstance(result, tuple) else result
+        if compute is None or not isinstance(hidden, torch.Tensor):
+            return None
         with torch.inference_mode(), _in_context(copy.copy(self._context)):
-            output = self._model(*self._args, **self._kwargs)
+            return compute(hidden)
+
+    def _run(self, model: torch.nn.Module, context: Any) -> Any:
+        with torch.inference_mode(), _in_context(context):
+            output = model(*self._args, **self._kwargs)
         return getattr(output, "tensors", output)  # what a pipeline stage passes on
 
     def load_inputs(self) -> None:
@@ -123,7 +143,7 @@ def host_state(roots: Mapping[str, object]) -> Iterator[None]:
             tensors.setdefault(record.number, record.tensor)
     kept = [tensor.detach() for number, tensor in tensors.items() if number not in parameters]
     total = sum(tensor.untyped_storage().nbytes() for tensor in kept)
-    free = _free_memory(kept)
+    free = free_memory(kept)
     if total > _SHARE * free:
         raise RebindlintError(
             f"caches and buffers ({total / 2**30:.1f} GiB) are too large to be put back after a run of our own "
@@ -138,7 +158,8 @@ def host_state(roots: Mapping[str, object]) -> Iterator[None]:
             saved.restore()
 
 
-def _free_memory(tensors: list[torch.Tensor]) -> float:
+def free_memory(tensors: Iterable[torch.Tensor]) -> float:
+    """Bytes that are free where the tensors lie; infinity where that cannot be known."""
     device = next((t.device for t in tensors if t.is_cuda), None)
     if device is not None:
         return float(torch.cuda.mem_get_info(device)[0])

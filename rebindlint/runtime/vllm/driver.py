@@ -7,15 +7,18 @@ report = verify_engine(Request(Path("v1"), Path("v2"), path="reload_weights"))
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Final
 
 from rebindlint.model import RebindlintError
 from rebindlint.runtime.devices import chosen_device
 from rebindlint.runtime.findings import Finding
-from rebindlint.runtime.report import Report
+from rebindlint.runtime.report import Report, Unfinished
 from rebindlint.runtime.vllm import session
 from rebindlint.runtime.vllm.checkpoints import (
     Checkpoint,
@@ -25,6 +28,7 @@ from rebindlint.runtime.vllm.checkpoints import (
     read_checkpoint,
 )
 from rebindlint.runtime.vllm.engine import VLLM_IS_MISSING, Engine, engine_version, running, vllm_is_missing
+from rebindlint.runtime.vllm.kept import Deaths, Kept, ended_by
 from rebindlint.runtime.vllm.reload import PATHS, TRANSFER_BACKEND
 from rebindlint.runtime.vllm.request import Request
 
@@ -58,19 +62,24 @@ def verify_engine(
                 model,
                 tensor_parallel=request.tensor_parallel,
                 transfer_backend=transfer,
-                plain_linears=request.plain_linears,
+                plain=request.plain_linears,
             ) as engine,
             expected_after_reload(loaded, reload_from) as expected,
         ):
             started = True
             folders = (model, checkpoint, str(expected.resolve()))
-            reports = _verified(engine, request, folders, say, partial if request.tensor_parallel == 1 else None)
+            reports = _by_rank(engine, request, folders, say, partial)
+    except Unfinished as error:
+        raise Unfinished(str(error), _whole(error.report, request, loaded, reload_from)) from error
     except RebindlintError:
         raise
     except Exception as error:  # the engine's
         what = "failed" if started else f"could not load {request.model}"
         raise RebindlintError(f"the engine {what}: {_one_line(error)}") from error
-    report = _merged(reports)
+    return _whole(_merged(reports, request.tensor_parallel), request, loaded, reload_from)
+
+
+def _whole(report: Report, request: Request, loaded: Checkpoint, reload_from: Checkpoint) -> Report:
     if missing := missing_tensors(loaded, reload_from):
         some = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
         text = f"{request.reload_from} lacks {len(missing)} tensor(s), which a reload has to leave as they were: {some}"
@@ -85,8 +94,6 @@ def _checked(request: Request) -> tuple[Checkpoint, Checkpoint]:
         raise RebindlintError(f"{request.path} loads no weights, so there is no second checkpoint to reload from")
     if request.tensor_parallel < 1:
         raise RebindlintError("the number of tensor-parallel ranks must be 1 or more")
-    if request.plain_linears and request.tensor_parallel > 1:
-        raise RebindlintError("linear weights can be kept as plain tensors in one process only, not with several ranks")
     loaded, reload_from = read_checkpoint(request.model), read_checkpoint(request.reload_from)
     must_fit(loaded, reload_from)
     if vllm_is_missing():
@@ -95,16 +102,53 @@ def _checked(request: Request) -> tuple[Checkpoint, Checkpoint]:
     return loaded, reload_from
 
 
+def _by_rank(
+    engine: Engine,
+    request: Request,
+    folders: tuple[str, str, str],
+    say: Callable[[str], None],
+    partial: Callable[[Report], None] | None,
+) -> Mapping[int, Report]:
+    """Raises Unfinished when ranks died and others had something to tell."""
+    ranks = request.tensor_parallel
+    if ranks == 1:
+        return dict(enumerate(_verified(engine, request, folders, say, partial)))
+    with (
+        tempfile.TemporaryDirectory(prefix="rebindlint-", ignore_cleanup_errors=True) as folder,
+        Deaths(engine.rank_processes()) as deaths,
+    ):
+        doing = ""
+
+        def said(text: str) -> None:
+            nonlocal doing
+            doing = text
+            say(text)
+
+        try:
+            return dict(enumerate(_verified(engine, request, folders, said, None, folder)))
+        except Exception as error:  # the engine's, when a rank is gone
+            dead = deaths.settled()
+            if not dead:
+                raise
+            what = "; ".join(f"rank {rank} of {ranks} {ended_by(code)}" for rank, code in dead.items())
+            kept = Kept(Path(folder)).reports(ranks)
+            if not kept:
+                raise RebindlintError(f"{what} while {doing}, before anything was known") from error
+            knew = f"what rank{'s' if len(kept) > 1 else ''} {', '.join(map(str, kept))} knew until then"
+            raise Unfinished(f"{what} while {doing}; reported is {knew}", _merged(kept, ranks)) from error
+
+
 def _verified(
     engine: Engine,
     request: Request,
     folders: tuple[str, str, str],
     say: Callable[[str], None],
     partial: Callable[[Report], None] | None,
+    kept: str = "",
 ) -> Sequence[Report]:
     model, checkpoint, expected = folders
     try:
-        engine.call(session.listen, request.device)
+        engine.call(session.listen, request.device, kept)
         say("capturing one decode step")
         engine.generate()
         engine.call(session.capture)
@@ -117,7 +161,8 @@ def _verified(
         reports: Sequence[Report] = engine.call(session.verify, expected, partial)
         return reports
     finally:
-        engine.call(session.close)
+        with contextlib.suppress(Exception):  # an engine that lost a rank answers no more
+            engine.call(session.close)
 
 
 def _one_line(error: BaseException) -> str:
@@ -126,12 +171,13 @@ def _one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text if len(text) <= _LONGEST else text[:_LONGEST] + ' ...'}"
 
 
-def _merged(reports: Sequence[Report]) -> Report:
+def _merged(reports: Mapping[int, Report], ranks: int) -> Report:
     """One report for all ranks; a finding says on which ranks it was made, unless there is only one."""
-    if len(reports) == 1:
-        return reports[0]
+    first = next(iter(reports.values()))
+    if ranks == 1:
+        return first
     found: dict[tuple[str, str, str], tuple[Finding, list[int]]] = {}
-    for rank, report in enumerate(reports):
+    for rank, report in reports.items():
         for finding in report.findings:
             found.setdefault(finding.sort_key, (finding, []))[1].append(rank)
     findings = tuple(
@@ -139,14 +185,14 @@ def _merged(reports: Sequence[Report]) -> Report:
         for _, (finding, ranks) in sorted(found.items())
     )
     return dataclasses.replace(
-        reports[0],
+        first,
         findings=findings,
         comparisons=tuple(
             dataclasses.replace(comparison, subject=f"rank {rank}: {comparison.subject}")
-            for rank, report in enumerate(reports)
+            for rank, report in reports.items()
             for comparison in report.comparisons
         ),
-        notes=tuple(dict.fromkeys(note for report in reports for note in report.notes)),
+        notes=tuple(dict.fromkeys(note for report in reports.values() for note in report.notes)),
     )
 
 

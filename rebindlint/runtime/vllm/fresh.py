@@ -6,17 +6,33 @@ import copy
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from rebindlint.runtime.vllm.step import FrozenStep
 
-__all__ = ["load_fresh"]
+__all__ = ["FreshModel", "load_fresh", "load_model"]
+
+
+class FreshModel(NamedTuple):
+    """``layers`` are its attention and expert layers, which operators look up by name."""
+
+    model: torch.nn.Module
+    config: Any
+    layers: dict[str, Any]
 
 
 def load_fresh(config: Any, checkpoint: str, step: FrozenStep) -> tuple[torch.nn.Module, Callable[[], Any]]:
-    """The new model, and the frozen step on it. The caches are shared with the live model: run one at a time.
+    """The new model, and the frozen step on it. Raises as `load_model`."""
+    fresh = load_model(config, checkpoint)
+    return fresh.model, functools.partial(
+        dataclasses.replace(step, config=fresh.config, layers=fresh.layers), fresh.model
+    )
+
+
+def load_model(config: Any, checkpoint: str) -> FreshModel:
+    """The caches are shared with the live model: run one at a time.
 
     Raises what loading raises: out of memory, most likely.
     """
@@ -31,8 +47,7 @@ def load_fresh(config: Any, checkpoint: str, step: FrozenStep) -> tuple[torch.nn
         live = config.compilation_config.static_forward_context.get(name)
         if live is not None:
             _take_over(live, layer)
-    fresh_step = dataclasses.replace(step, config=fresh_config, layers=layers)
-    return model, functools.partial(fresh_step, model)
+    return FreshModel(model, fresh_config, layers)
 
 
 def _config_for(config: Any, checkpoint: str) -> Any:
@@ -40,6 +55,9 @@ def _config_for(config: Any, checkpoint: str) -> Any:
     fresh = copy.copy(config)
     fresh.model_config = copy.copy(config.model_config)
     fresh.model_config.model = checkpoint
+    if getattr(config.load_config, "load_format", "") == "dummy":  # weights came from a trainer until now
+        fresh.load_config = copy.copy(config.load_config)
+        fresh.load_config.load_format = "auto"
     fresh.compilation_config = copy.copy(config.compilation_config)
     fresh.compilation_config.static_forward_context = {}
     if hasattr(config.compilation_config, "static_all_moe_layers"):

@@ -35,9 +35,11 @@ WORKER_METHODS: Final = (
     "reload_weights",
     "init_weight_transfer_engine",
     "start_weight_update",
+    "start_draft_weight_update",
     "update_weights",
     "finish_weight_update",
     "sleep",
+    "discard",
     "wake_up",
 )
 

@@ -11,6 +11,7 @@ import weakref
 from typing import Any, NamedTuple
 
 from rebindlint.model import RebindlintError
+from rebindlint.runtime.capture import in_one_line
 from rebindlint.runtime.vllm.hook_points import FUNCTIONS, Hooks
 from rebindlint.runtime.vllm.rank_watch import RankWatch
 from rebindlint.runtime.vllm.settings import Settings
@@ -77,7 +78,7 @@ class Ranks:
 
 
 def _say(what: str, error: BaseException) -> None:
-    sys.stderr.write(f"rebindlint: {what}: {' '.join(f'{type(error).__name__}: {error}'.split())}\n")
+    sys.stderr.write(f"rebindlint: {what}: {in_one_line(error)}\n")
 
 
 _of_process: Ranks | None = None

@@ -1,6 +1,6 @@
 """One worker over its life: load, first decode step, and every reload, whichever calls it consists of.
 
-A reload is opened and closed by hook points (`_CLOSED_BY`). What happens in between, by whichever path, is part of it;
+A reload is opened and closed by hook points (`reload_calls`). What happens in between, by whichever path, is part of it;
 what the host calls inside an outermost hook point is only noted. A reload that nothing closes is closed before the next
 step.
 """
@@ -15,32 +15,28 @@ from typing import Any, Final
 
 import torch
 
-from rebindlint.model import Protocol, RebindlintError, Severity
-from rebindlint.runtime.capture import first_line
+from rebindlint.model import Protocol, RebindlintError
+from rebindlint.runtime.capture import first_line, in_one_line
 from rebindlint.runtime.devices import device_of
 from rebindlint.runtime.report import Report
+from rebindlint.runtime.vllm.beside import Beside, FreshLoad
 from rebindlint.runtime.vllm.decode_step import DecodeStep, StepCatcher, host_state, is_decode
 from rebindlint.runtime.vllm.hook_points import Hooks
-from rebindlint.runtime.vllm.ranks import Reload, Writer, report_for, versions
+from rebindlint.runtime.vllm.ranks import Reload, Writer, report_for, verdict, versions
+from rebindlint.runtime.vllm.reload_calls import (
+    CLOSED_BY,
+    ENDS_BEFORE_A_STEP,
+    JOINS,
+    LAYERWISE,
+    OF_DRAFT,
+    Asleep,
+    opener_of,
+)
 from rebindlint.runtime.vllm.session_guard import SessionGuard
 from rebindlint.runtime.vllm.settings import Settings
 
 __all__ = ["RankWatch"]
 
-# what opens a reload, and what closes it
-_CLOSED_BY: Final = {
-    "reload_weights": "reload_weights",
-    "start_weight_update": "finish_weight_update",
-    "update_weights": "update_weights",  # releases whose updates have no start
-    "sleep": "wake_up",
-    "initialize_layerwise_reload": "finalize_layerwise_reload",
-    "load_weights": "process_weights_after_loading",
-    "process_weights_after_loading": "process_weights_after_loading",
-    "snapshot": "verify",  # the worker extension
-}
-_JOINS: Final = frozenset({*_CLOSED_BY, *_CLOSED_BY.values(), "finalize_layerwise_processing"})
-_ENDS_BEFORE_A_STEP: Final = frozenset({"sleep", "initialize_layerwise_reload", "load_weights"})
-_LAYERWISE: Final = "initialize_layerwise_reload"
 _TOO_EARLY: Final = "no decode step ran before this reload"
 _UNSEEN: Final = "decode steps ran, but not through the model's forward: they were replayed from the engine's own graphs or compiled code"
 
@@ -57,21 +53,23 @@ class RankWatch:
         self._model: weakref.ref[torch.nn.Module] | None = None
         self._guard: SessionGuard | None = None
         self._step: DecodeStep | None = None
+        self._beside = Beside(wanted=settings.fresh)
         self._wants_step = True
         self._no_step = _TOO_EARLY
         self._reload: Reload | None = None
-        self._asleep: set[str] = set()
+        self._asleep = Asleep()
         self._stack: list[str] = []
         self._open: contextlib.ExitStack | None = None
         self._finished = False  # the reload's last call was made
         self._error = ""  # what one of its calls raised
+        self._told = ""  # why there was no fresh load, said once
 
     def owns(self, model: object) -> bool:
         return self._model is not None and self._model() is model
 
     def trouble(self, what: str, error: BaseException) -> None:
         """Something of ours failed: said in one line, kept in the report, and the host goes on."""
-        line = f"{what}: {' '.join(f'{type(error).__name__}: {error}'.split())}"
+        line = f"{what}: {in_one_line(error)}"
         sys.stderr.write(f"rebindlint: rank {self.report.rank}: {line}\n")
         self.report.problems.append(line)
         self._writer.write()
@@ -86,7 +84,9 @@ class RankWatch:
                 self._reload.note_call(point)
             if point == "execute_model":
                 return self._before_step(args, kwargs)
-            if outermost and point in _JOINS and self._model is not None:
+            if outermost and point in JOINS and self._model is not None:
+                if self._reload is None or self._reload.opened_by != OF_DRAFT:
+                    self._beside.called(point, args, kwargs, self._config())
                 self._enter_reload(point)
         except Exception as error:
             self.trouble(f"{point} is not watched", error)
@@ -106,9 +106,9 @@ class RankWatch:
         if token is not None:
             began, args, kwargs = token
             self._reload.seconds += time.perf_counter() - began
-            self._note_sleep(point, args, kwargs)
+            self._asleep.called(point, args, kwargs)
         self._error = self._error or (first_line(error) if error is not None else "")
-        self._finished = self._finished or bool(self._error) or _CLOSED_BY[self._reload.opened_by] == point
+        self._finished = self._finished or bool(self._error) or CLOSED_BY[self._reload.opened_by] == point
         return self._close() if self._finished and not self._asleep else ""
 
     # the model
@@ -124,6 +124,7 @@ class RankWatch:
         self._forget()
         self._model = weakref.ref(model)
         self._hooks.hook_method(type(model), "load_weights")
+        self._beside.loaded(self._config())
         self.report.model = type(model).__qualname__
         self.report.versions = versions()
         self.report.missing_hook_points = list(dict.fromkeys(self.report.missing_hook_points + self._hooks.missing()))
@@ -141,6 +142,9 @@ class RankWatch:
             self._guard.close()
         self._guard = self._step = self._reload = None
         self._wants_step, self._no_step = True, _TOO_EARLY
+
+    def _config(self) -> Any:
+        return getattr(self._worker(), "vllm_config", None)
 
     def _roots(self) -> dict[str, object]:
         runner = getattr(self._worker(), "model_runner", None)
@@ -161,10 +165,12 @@ class RankWatch:
         note = self._guard.capture_note if self._guard is not None else ""
         return {"captured": captured, "note": note}
 
-    def verified(self) -> dict[str, Any]:
-        """End that reload and judge it, or give the last one. Raises RebindlintError when there is none."""
+    def verified(self, checkpoint: str = "") -> dict[str, Any]:
+        """End that reload and judge it, or give the last one. ``checkpoint`` is what the model has the weights of by
+        now, to compare with a fresh load. Raises RebindlintError when there is none.
+        """
         if self._reload is not None and self._reload.opened_by == "snapshot":
-            self._close()
+            self._close(checkpoint)
         if self._reload is not None:
             raise RebindlintError(f"the reload that {self._reload.opened_by} began has not ended")
         if not self.report.reloads:
@@ -176,7 +182,7 @@ class RankWatch:
     def _before_step(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> StepCatcher | str | None:
         scheduled = kwargs.get("scheduler_output") or (args[1] if len(args) > 1 else None)
         if self._reload is not None:
-            if getattr(scheduled, "total_num_scheduled_tokens", 0) and self._reload.opened_by in _ENDS_BEFORE_A_STEP:
+            if getattr(scheduled, "total_num_scheduled_tokens", 0) and self._reload.opened_by in ENDS_BEFORE_A_STEP:
                 self._asleep.clear()  # else there could be no step
                 return self._close()
             return None
@@ -230,8 +236,8 @@ class RankWatch:
 
     def _begin(self, point: str) -> None:
         model = self._model() if self._model is not None else None
-        opener = point if point in _CLOSED_BY else next((o for o, c in _CLOSED_BY.items() if c == point), "")
-        if model is None or not opener or point == "wake_up":
+        opener = opener_of(point)
+        if model is None or not opener:
             return
         began = time.perf_counter()
         if self._guard is None:
@@ -239,6 +245,8 @@ class RankWatch:
             self._guard.capture_nothing(self._no_step)
         self._guard.begin()
         self._reload = Reload(len(self.report.reloads) + 1, opener, calls=[point], began=time.time())
+        if opener == OF_DRAFT:
+            self._reload.notes.append("the draft model was updated; what is watched is the model that it drafts for")
         self.report.reloads.append(self._reload)
         self._writer.write()  # a rank that dies now has said in what
         self._reload.own_seconds += time.perf_counter() - began
@@ -248,63 +256,67 @@ class RankWatch:
             self._open.close()
             self._open = None
 
-    def _note_sleep(self, point: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """While anything sleeps its memory may not even be looked at."""
-        if point == "sleep":
-            self._asleep = {"weights", "kv_cache"}
-        elif point == "wake_up":
-            tags = kwargs.get("tags", args[1] if len(args) > 1 else None)
-            self._asleep = self._asleep - set(tags) if tags else set()
-
-    def _close(self) -> str:
+    def _close(self, checkpoint: str = "") -> str:
         """End the reload and judge it; what is wrong, in words."""
         reload, guard, error = self._reload, self._guard, self._error
         self._reload, self._finished, self._error = None, False, ""
         if reload is None or guard is None:
             return ""
         began = time.perf_counter()
-        layerwise = _LAYERWISE in reload.calls
+        layerwise = LAYERWISE in reload.calls
         protocol = Protocol.LAYERWISE if layerwise else Protocol.DIRECT
         reload.protocol = protocol.value
         reload.error = error
         guard.end(protocol, error=error)
-        report = self._judged(guard, reload)
+        report = self._judged(guard, reload, checkpoint)
         reload.take(report)
         reload.own_seconds += time.perf_counter() - began
         if self._step is None:  # nothing was captured yet
             guard.close()
             self._guard = None
         self._writer.write()
-        return self._verdict(reload, report, judged=guard.captured)
+        return verdict(reload, report, self.report.rank, self._settings.out, judged=guard.captured)
 
-    def _judged(self, guard: SessionGuard, reload: Reload) -> Report:
+    def _judged(self, guard: SessionGuard, reload: Reload, checkpoint: str) -> Report:
         model = self._model() if self._model is not None else None
-        if reload.error:  # a step on a model that is half reloaded may bring the process down
-            reload.state = "failed"
+        if reload.error or model is None:  # a step on a model that is half reloaded may bring the process down
+            reload.state = "failed" if reload.error else "addresses"
+            self._beside.lost()
             return guard.verify_addresses()
-        if self._step is None or not guard.captured or model is None:
-            reload.state = "addresses"
-            return guard.verify_addresses(mild=guard.capture_note == _TOO_EARLY)
+        step = self._step if guard.captured else None
+        fresh = self._beside.fresh_load(model, self._config(), step, checkpoint)
         try:
-            with host_state(self._all_roots(model)):
-                self._step.load_inputs()
-                report = guard.verify()
-        except Exception as error:  # too little memory to look: the addresses are known still
-            reload.notes.append(f"the step was not run: {first_line(error)}")
-            reload.state = "addresses"
-            return guard.verify_addresses()
+            report = self._run(guard, model, step, fresh, reload) if step is not None else None
+            if report is None:
+                reload.state = "addresses"
+                return guard.verify_addresses(mild=guard.capture_note == _TOO_EARLY, fresh=fresh)
+        finally:
+            if fresh is not None:
+                self._tell(fresh.failure)
+                fresh.let_go()
         reload.state = "judged"
         return report
 
-    def _verdict(self, reload: Reload, report: Report, *, judged: bool) -> str:
-        """In one line. That a step could not be captured is no fault of the reload, and was said then."""
-        errors = [f for f in report.findings if f.severity is Severity.ERROR and (judged or f.code != "RT100")]
-        if not errors:
-            return ""
-        first = errors[0]
-        more = f" (and {len(errors) - 1} more errors)" if len(errors) > 1 else ""
-        where = f"; report in {self._settings.out}" if self._settings.out is not None else ""
-        return (
-            f"reload {reload.number} ({reload.opened_by}) on rank {self.report.rank} is not safe: "
-            f"{first.code} {first.message} at {first.place}{more}{where}"
-        )
+    def _run(
+        self,
+        guard: SessionGuard,
+        model: torch.nn.Module,
+        step: DecodeStep,
+        fresh: FreshLoad | None,
+        reload: Reload,
+    ) -> Report | None:
+        alone = self.report.world_size == 1  # logits are gathered from all ranks
+        try:
+            with host_state(self._all_roots(model)):
+                step.load_inputs()
+                return guard.verify(fresh, beyond={"logits": step.logits} if alone else None)
+        except Exception as error:  # too little memory to look: the addresses are known still
+            reload.notes.append(f"the step was not run: {first_line(error)}")
+            return None
+
+    def _tell(self, failure: str) -> None:
+        if failure and failure != self._told:
+            sys.stderr.write(
+                f"rebindlint: rank {self.report.rank}: reloads are not compared with a fresh load: {failure}\n"
+            )
+        self._told = failure

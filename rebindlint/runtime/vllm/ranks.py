@@ -18,11 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from rebindlint.model import Severity
 from rebindlint.runtime.report import Report
 from rebindlint.runtime.vllm.settings import Settings
 from rebindlint.version import installed_version
 
-__all__ = ["FORMAT", "NAME", "RankReport", "Reload", "Writer", "report_for", "versions"]
+__all__ = ["FORMAT", "NAME", "RankReport", "Reload", "Writer", "report_for", "verdict", "versions"]
 
 FORMAT: Final = 1
 NAME: Final = "*.rank.json"
@@ -136,6 +137,20 @@ def report_for(worker: Any, settings: Settings) -> RankReport:
         run=settings.run,
         mode=settings.mode,
         versions=versions(),
+    )
+
+
+def verdict(reload: Reload, report: Report, rank: int, folder: Path | None, *, judged: bool) -> str:
+    """What is wrong, in one line; "" when nothing is. That a step could not be captured is no fault of the reload."""
+    errors = [f for f in report.findings if f.severity is Severity.ERROR and (judged or f.code != "RT100")]
+    if not errors:
+        return ""
+    first = errors[0]
+    more = f" (and {len(errors) - 1} more errors)" if len(errors) > 1 else ""
+    where = f"; report in {folder}" if folder is not None else ""
+    return (
+        f"reload {reload.number} ({reload.opened_by}) on rank {rank} is not safe: "
+        f"{first.code} {first.message} at {first.place}{more}{where}"
     )
 
 

@@ -6,7 +6,9 @@ kept in a `Session` there. Only plain values come back.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,6 +17,7 @@ from rebindlint.model import RebindlintError
 from rebindlint.runtime.guard import Guard
 from rebindlint.runtime.report import Report
 from rebindlint.runtime.vllm.fresh import load_fresh
+from rebindlint.runtime.vllm.kept import Kept
 from rebindlint.runtime.vllm.reload import PATHS, register_transfer
 from rebindlint.runtime.vllm.step import FrozenStep, StepTap
 
@@ -28,8 +31,9 @@ _sessions: dict[int, Session] = {}
 class Session:
     """One worker's model, its frozen step and the guard over both."""
 
-    def __init__(self, worker: Any, device: str) -> None:
+    def __init__(self, worker: Any, device: str, folder: str) -> None:
         self.worker = getattr(worker, "worker", worker)
+        self.kept = Kept(Path(folder)) if folder else None
         self.runner = self.worker.model_runner
         self.model: torch.nn.Module = self.runner.get_model()
         self.device = device
@@ -56,16 +60,25 @@ class Session:
         same = same_weights or chosen.same_weights
         with self.guard.reloading(protocol=chosen.protocol, same_weights=same):
             chosen.run(self.worker, checkpoint)
+        if self.kept is not None:  # before another rank may end the engine
+            self._keep(self.guard.known())
+
+    def _keep(self, report: Report) -> None:
+        if self.kept is not None:
+            with contextlib.suppress(OSError):  # no room for it: then it counts only if every rank gets to the end
+                self.kept.keep(self.worker.rank, report)
 
     def verify(self, checkpoint: str, partial: Partial) -> Report:
         assert self.guard is not None
         assert self.step is not None
         step = self.step
-        return self.guard.verify(
+        report = self.guard.verify(
             lambda: load_fresh(self.worker.vllm_config, checkpoint, step),
             beyond={"logits": step.logits},
             partial=partial,
         )
+        self._keep(report)
+        return report
 
 
 def _session(worker: Any) -> Session:
@@ -79,9 +92,9 @@ def prepare_transfer(_worker: Any = None) -> None:
     register_transfer()
 
 
-def listen(worker: Any, device: str) -> None:
-    """From now on keep the model's last forward pass."""
-    _sessions[id(worker)] = Session(worker, device)
+def listen(worker: Any, device: str, folder: str = "") -> None:
+    """From now on keep the model's last forward pass, and in ``folder``, if given, what is known."""
+    _sessions[id(worker)] = Session(worker, device, folder)
 
 
 def capture(worker: Any) -> str:

@@ -16,6 +16,7 @@ from rebindlint.runtime.capture import Uncaptured
 from rebindlint.runtime.compare import Tolerance
 from rebindlint.runtime.devices import device_of
 from rebindlint.runtime.findings import Finding
+from rebindlint.runtime.fresh import Fresh, FreshVerdict, judge_fresh_values
 from rebindlint.runtime.guard import Guard
 from rebindlint.runtime.handles import followed
 from rebindlint.runtime.moments import Captured, Moments
@@ -80,8 +81,9 @@ class SessionGuard(Guard):
         self._before = self._session_watch = None
         self._noted(protocol, step, before, watch, {"updates": (), "same_weights": False, "error": error})
 
-    def verify_addresses(self, *, mild: bool = False) -> Report:
-        """Judge the last reload without running anything of the host: storages, layouts, values and their owners.
+    def verify_addresses(self, *, mild: bool = False, fresh: Fresh | None = None) -> Report:
+        """Judge the last reload without running the step: storages, layouts, values and their owners, and the values
+        beside those of a ``fresh`` load.
 
         ``mild`` makes RT100 a warning: nothing is wrong yet, there was only nothing to judge.
         """
@@ -98,10 +100,14 @@ class SessionGuard(Guard):
         findings += capture_findings(moments)
         findings += reload_findings(moments, capture_trusted=tested.passed)
         findings += value_findings(moments)
+        beside = FreshVerdict()
+        if fresh is not None:
+            beside = judge_fresh_values(moments, self.model, fresh, tested.tolerance, self._limits)
+            findings += beside.findings
         return Report(
             tuple(sorted(findings, key=lambda finding: finding.sort_key)),
-            (),
-            (*notes_of(moments, self._watch), "the step was not run: judged by addresses"),
+            tuple(beside.comparisons),
+            (*notes_of(moments, self._watch), "the step was not run: judged by addresses", *beside.notes),
             capture.kind,
             capture.operators,
             len(capture.externals),

@@ -38,13 +38,14 @@ class WorkerExtension:
         rank = _rank_of(self)
         return {"rank": rank.report.rank, **rank.snapshot()}
 
-    def rebindlint_verify(self) -> dict[str, Any]:
+    def rebindlint_verify(self, checkpoint: str = "") -> dict[str, Any]:
         """Judge what happened since `rebindlint_snapshot`, or, without one, give the last reload's report again.
 
-        ``findings`` have the keys of the JSON report. Raises RebindlintError when nothing was reloaded.
+        With ``checkpoint``, a folder with the weights that the model has by now, it is compared with a fresh load of
+        that as well, which takes its memory twice. ``findings`` have the keys of the JSON report. Raises RebindlintError when nothing was reloaded.
         """
         rank = _rank_of(self)
-        return {"rank": rank.report.rank, **rank.verified()}
+        return {"rank": rank.report.rank, **rank.verified(checkpoint)}
 
     def rebindlint_report(self) -> dict[str, Any]:
         """The rank's whole report, as its file would hold it."""
