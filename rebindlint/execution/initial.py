@@ -236,6 +236,10 @@ def _expression(m: Interpreter, node: ast.expr, write: InitWrite, obj: Obj, labe
         return _call(m, node, module, obj, label, write)
     if isinstance(node, (ast.List, ast.Tuple)) and all(isinstance(item, ast.Constant) for item in node.elts):
         return ListValue([Const(item.value) for item in node.elts if isinstance(item, ast.Constant)])
+    if isinstance(node, (ast.List, ast.Tuple)) and all(isinstance(i, (ast.Constant, ast.Name)) for i in node.elts):
+        folded = [_expression(m, item, write, obj, f"{label}[{i}]") for i, item in enumerate(node.elts)]
+        if all(isinstance(item, Const) for item in folded):  # constants of the module
+            return ListValue(folded)
     if isinstance(node, (ast.List, ast.Tuple)) and node.elts and _all_allocate(m, node.elts, module):
         return ListValue([_expression(m, item, write, obj, f"{label}[{i}]") for i, item in enumerate(node.elts)])
     if isinstance(node, ast.Dict) and not node.keys:
