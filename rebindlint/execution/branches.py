@@ -1,0 +1,130 @@
+"""Which questions an arm of a condition hangs on, and which statements that bind something another answer leads to."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from rebindlint.execution.interpreter import Interpreter
+from rebindlint.execution.oracle import FAR
+from rebindlint.execution.values import Env
+from rebindlint.index.classes import FunctionInfo, binds
+from rebindlint.index.modules import descend, is_type_checking
+
+__all__ = ["MOST_KEYS", "Kind", "Shape", "governing", "hangs_on", "shape_of", "weigh"]
+
+_NEAR = 2  # calls from the hook: conditions whose arms are worth several tries
+_MOST_RECENT = 3  # of the questions of a condition that failed: those that may have decided
+MOST_KEYS = 6  # questions that a value or an arm is said to hang on
+
+
+class Kind(Enum):
+    """What the arms of a condition say about it."""
+
+    OPEN = auto()
+    FIRST_ARM = auto()  # one of the arms was taken, so this one is tried first
+    HOLDS = auto()  # the other arm refuses
+    FAILS = auto()  # this arm refuses
+    NEVER = auto()  # for type checkers only
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What never changes about a condition; ``variables`` and ``attributes`` are names that its test reads."""
+
+    kind: Kind
+    variables: tuple[str, ...]
+    attributes: tuple[str, ...]
+
+
+def shape_of(m: Interpreter, node: ast.If) -> Shape:
+    known = m.index.shapes.get(id(node))
+    if known is None:
+        if is_type_checking(node.test):
+            kind = Kind.NEVER
+        elif _raises(node.body):
+            kind = Kind.FAILS
+        elif _raises(node.orelse):
+            kind = Kind.HOLDS
+        else:
+            kind = Kind.FIRST_ARM if _falls_through_to_raise(node.orelse) else Kind.OPEN
+        inside = descend(node.test)
+        known = m.index.shapes[id(node)] = Shape(
+            kind,
+            tuple(n.id for n in inside if isinstance(n, ast.Name)),
+            tuple(n.attr for n in inside if isinstance(n, ast.Attribute)),
+        )
+    assert isinstance(known, Shape)
+    return known
+
+
+def hangs_on(m: Interpreter, target: ast.expr, env: Env, before: int) -> None:
+    """Remember the questions that decided what is bound here, and whether anything is: a later condition on it hangs on them."""
+    keys = (*m.oracle.consulted[before:], *(m.governing[-1] if m.governing else ()))
+    if not keys and not m.governed:
+        return
+    if isinstance(target, ast.Name):
+        m.governed[(id(env), target.id)] = keys
+    elif isinstance(target, ast.Attribute):
+        m.governed[target.attr] = keys
+
+
+def governing(m: Interpreter, shape: Shape, env: Env) -> Sequence[Hashable]:
+    """The questions that a condition hangs on which asks none itself: what it reads was bound, or was not, on their account."""
+    found = [key for name in shape.variables for key in m.governed.get((id(env), name), ())]
+    found += [key for name in shape.attributes for key in m.governed.get(name, ())]
+    return found[:MOST_KEYS]
+
+
+def weigh(m: Interpreter, node: ast.If, taken: bool, keys: Sequence[Hashable]) -> None:
+    """An arm that binds nothing is of little interest, one whose bindings were seen already of less."""
+    goal = _binding_statements(m, node.orelse if taken else node.body, m.frame.info)
+    last = (node.body if taken else node.orelse or [node])[-1]
+    leaves = isinstance(last, (ast.Return, ast.Continue, ast.Break))
+    if leaves:  # the other arm goes on to what stands behind it
+        for body, position in m.frame.blocks:
+            goal |= _binding_statements(m, body, m.frame.info, position + 1)
+    # without another arm it only leaves something out
+    idle = 0 if leaves else FAR if node.orelse else 2 * FAR
+    if goal and m.run <= 1 and len(m.frames) <= _NEAR:
+        recent = list(dict.fromkeys(reversed(keys)))[:_MOST_RECENT]
+        m.oracle.failed.extend((len(keys) - back, key, goal) for back, key in enumerate(recent))
+    for key in keys:
+        m.oracle.goals[key] = m.oracle.goals.get(key, frozenset()) | goal
+        m.oracle.idle[key] = min(m.oracle.idle.get(key, idle), idle)
+
+
+def _binding_statements(m: Interpreter, body: list[ast.stmt], info: FunctionInfo, start: int = 0) -> frozenset[int]:
+    """Identities of the simple statements in an arm, or behind some place in a block, that bind something."""
+    if len(body) <= start:
+        return frozenset()
+    key = (id(body), start)
+    known = m.index.binding_statements.get(key)
+    if known is None:
+        simple = [n for n in descend(*body[start:]) if isinstance(n, ast.stmt) and not hasattr(n, "body")]
+        found = frozenset(id(n) for n in simple if _counts(n, info.handed_through))
+        known = m.index.binding_statements[key] = found
+    return known
+
+
+def _counts(statement: ast.stmt, handed_through: frozenset[str]) -> bool:
+    return any(
+        binds(node) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in handed_through)
+        for node in descend(statement)
+    )
+
+
+def _raises(body: list[ast.stmt]) -> bool:
+    """An arm that refuses: the hook has got past it in the first run, or there is nothing to capture."""
+    return bool(body) and isinstance(body[-1], ast.Raise) and not any(isinstance(node, ast.Return) for node in body)
+
+
+def _falls_through_to_raise(orelse: list[ast.stmt]) -> bool:
+    """``elif …: … else: raise``."""
+    while len(orelse) == 1 and isinstance(orelse[0], ast.If):
+        orelse = orelse[0].orelse
+        if _raises(orelse):
+            return True
+    return False
