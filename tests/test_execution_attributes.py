@@ -193,3 +193,41 @@ def lazily(name):
 )
 def test_module_globals_are_roots(body: str, expected: set[str]) -> None:
     assert brief(facts(hooks=in_method(body, top=GLOBALS, reads="layer.w, TABLE, CACHE"))) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("weight_global_scale", {"error"}),  # no file of the method mentions it: another method's layers have it
+        ("scale", {"scale"}),  # its own layers have it, whatever the conversion does for others
+        ("bias", {"bias", "error"}),  # the layer's own affair
+    ],
+)
+def test_a_weight_that_the_method_never_mentions_is_not_on_its_layers(name: str, expected: set[str]) -> None:
+    conversion = f"""
+    import torch
+
+    def convert(layer):
+        if hasattr(layer, "{name}"):
+            layer.{name} = torch.nn.Parameter(layer.{name} * 2)
+        else:
+            layer.error = torch.zeros(4)
+    """
+    method = """
+    import torch
+    from torch.nn import Parameter
+    from vllm.conversion import convert
+
+    class Method:
+        def create_weights(self, layer):
+            layer.register_parameter("weight", Parameter(torch.empty(4), requires_grad=False))
+            layer.register_parameter("scale", Parameter(torch.empty(4), requires_grad=False))
+
+        def process_weights_after_loading(self, layer):
+            convert(layer)
+
+        def apply(self, layer, x):
+            return x * layer.error, layer.scale, layer.bias, layer.weight_global_scale
+    """
+    found = facts(**{"vllm/__init__.py": "", "vllm/conversion.py": conversion, "vllm/method.py": method})
+    assert {fact.cell.name for fact in found} == expected

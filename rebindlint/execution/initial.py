@@ -541,10 +541,24 @@ def exists(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> bool:
         if obj.exact and writes and not before and all(is_loading_name(w.function.name) for w in writes):
             obj.absent.add(name)
             return False
-    if m.ask(f"hasattr({obj.label},{name})", node):
+    if not _is_foreign_weight(m, obj, name) and m.ask(f"hasattr({obj.label},{name})", node):
         return True
     obj.absent.add(name)
     return False
+
+
+def _is_foreign_weight(m: Interpreter, obj: Obj, name: str) -> bool:
+    """A weight's name that the files of the method which made the layer's weights never mention: another method's layers have it."""
+    from rebindlint.execution.attributes import names_weight
+
+    cls = m.created_by.get(id(obj))
+    if cls is None or name in obj.initial or name == "bias" or not names_weight(name):
+        return False  # a bias is the layer's own affair
+    key = ("mentions", id(cls), name)
+    known: bool | None = m.index.pure.get(key)
+    if known is None:
+        known = m.index.pure[key] = any(f'"{name}"' in base.module.text for base in m.index.mro(cls))
+    return not known
 
 
 def before_write(m: Interpreter, obj: Obj, name: str) -> Value | None:

@@ -211,6 +211,8 @@ def _load(m: Interpreter, hook: Hook, receiver: Value | None, arguments: dict[st
     m.frames.append(Frame(method, Env(method.module, method), method.node))
     try:
         calls.enter(m, Function(method, None, receiver), [], {given: layer}, method.node)
+        if layer.registered:
+            m.created_by[id(layer)] = hook.receiver
     except (Raised, Returned, BreakLoop, ContinueLoop, OutOfBudget, RecursionError):
         pass  # what was registered up to there is what is known
     finally:
