@@ -227,7 +227,9 @@ def test_a_weight_that_the_method_never_mentions_is_not_on_its_layers(name: str,
             convert(layer)
 
         def apply(self, layer, x):
-            return x * layer.error, layer.scale, layer.bias, layer.weight_global_scale
+            return run(layer, x * layer.error, layer.scale, layer.bias)
     """
-    found = facts(**{"vllm/__init__.py": "", "vllm/conversion.py": conversion, "vllm/method.py": method})
+    other = "class Other:\n    def apply(self, layer, x):\n        return x * layer.weight_global_scale\n"
+    files = {"__init__": "", "conversion": conversion, "method": method, "other": other}
+    found = facts(**{f"vllm/{name}.py": text for name, text in files.items()})
     assert {fact.cell.name for fact in found} == expected

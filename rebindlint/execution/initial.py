@@ -7,6 +7,7 @@ read: from the assignments that the class makes to it, with an oracle choosing a
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -557,7 +558,8 @@ def _is_foreign_weight(m: Interpreter, obj: Obj, name: str) -> bool:
     key = ("mentions", id(cls), name)
     known: bool | None = m.index.pure.get(key)
     if known is None:
-        known = m.index.pure[key] = any(f'"{name}"' in base.module.text for base in m.index.mro(cls))
+        word = re.compile(rf"\b{re.escape(name)}\b")
+        known = m.index.pure[key] = any(word.search(base.module.text) for base in m.index.mro(cls))
     return not known
 
 

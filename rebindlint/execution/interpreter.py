@@ -128,7 +128,9 @@ class Interpreter:
         self.rejected: list[Site] = []  # calls with an argument that the callee does not take
         self.governing: list[tuple[Hashable, ...]] = []  # per arm that we are in, the questions that led into it
         self.governed: dict[object, tuple[Hashable, ...]] = {}  # a name -> the questions that what it holds hangs on
-        self.created_by: dict[int, ClassInfo] = {}  # id of a layer -> the class whose ``create_weights`` made its weights
+        self.created_by: dict[
+            int, ClassInfo
+        ] = {}  # id of a layer -> the class whose ``create_weights`` made its weights
         self._paths: dict[int, tuple[int, str, object]] = {}
         self.globals: dict[tuple[str, str], Value] = {}
         self.class_attributes: dict[tuple[int, str], Value] = {}
