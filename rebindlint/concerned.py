@@ -20,10 +20,10 @@ from rebindlint.execution.run import (
     Executed,
     HookExecuted,
     Watch,
-    _without_called,
     combine,
     execute_hook,
     protocols_of,
+    without_called,
 )
 from rebindlint.index import Hook, Index, find_hooks, find_lazy, lazy_hooks
 from rebindlint.index.classes import ClassInfo, FunctionInfo
@@ -71,7 +71,7 @@ def execute_concerned(
 
     results = dict(zip(chosen, for_each(len(chosen), one, jobs=jobs, progress=progress), strict=True))
     executed = [results[number][0] if number in results else Executed(()) for number in range(len(hooks))]
-    kept = _without_called(index, hooks, executed)
+    kept = without_called(index, hooks, executed)
     return [
         HookExecuted(hooks[number], kept[number], kept[number] is not executed[number], results[number][1])
         for number in chosen

@@ -29,6 +29,7 @@ __all__ = [
     "execute_hook",
     "execute_hooks",
     "protocols_of",
+    "without_called",
 ]
 
 PROTOCOLS = (Protocol.DIRECT, Protocol.LAYERWISE)
@@ -72,7 +73,7 @@ def execute_hooks(
         return replace(_merge([execute_hook(index, hook, PROTOCOLS) for hook in found]), hooks=0)
 
     results = for_each(len(hooks) + len(places), one, jobs=jobs, progress=progress)
-    return _merge([*_without_called(index, hooks, results[: len(hooks)]), *results[len(hooks) :]])
+    return _merge([*without_called(index, hooks, results[: len(hooks)]), *results[len(hooks) :]])
 
 
 def protocols_of(config: Config) -> tuple[Protocol, ...]:
@@ -107,14 +108,14 @@ def execute_each(
         return execute_hook(index, hooks[number], protocols_of(config), watching), watching
 
     results = for_each(len(hooks), one, jobs=jobs, progress=progress)
-    kept = _without_called(index, hooks, [executed for executed, _ in results])
+    kept = without_called(index, hooks, [executed for executed, _ in results])
     return [
         HookExecuted(hook, executed, executed is not before, watching)
         for hook, executed, (before, watching) in zip(hooks, kept, results, strict=True)
     ]
 
 
-def _without_called(index: Index, hooks: Sequence[Hook], results: list[Executed]) -> list[Executed]:
+def without_called(index: Index, hooks: Sequence[Hook], results: list[Executed]) -> list[Executed]:
     """Hooks that another one calls are judged there, in the state that they are called in, if nothing else calls them.
 
     That is so for a method that only its name makes a hook, for one that is given more than a layer, and for the hook of an
