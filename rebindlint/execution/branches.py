@@ -63,17 +63,16 @@ def shape_of(m: Interpreter, node: ast.If) -> Shape:
 def hangs_on(m: Interpreter, target: ast.expr, env: Env, before: int) -> None:
     """Remember the questions that decided what is bound here, and whether anything is: a later condition on it hangs on them."""
     keys = (*m.oracle.consulted[before:], *(m.governing[-1] if m.governing else ()))
-    if not keys and not m.governed:
-        return
     if isinstance(target, ast.Name):
-        m.governed[(id(env), target.id)] = keys
+        if keys or target.id in env.hangs_on:
+            env.hangs_on[target.id] = keys
     elif isinstance(target, ast.Attribute):
         m.governed[target.attr] = keys
 
 
 def governing(m: Interpreter, shape: Shape, env: Env) -> Sequence[Hashable]:
     """The questions that a condition hangs on which asks none itself: what it reads was bound, or was not, on their account."""
-    found = [key for name in shape.variables for key in m.governed.get((id(env), name), ())]
+    found = [key for name in shape.variables for key in env.hangs_on.get(name, ())]
     found += [key for name in shape.attributes for key in m.governed.get(name, ())]
     return found[:MOST_KEYS]
 

@@ -94,7 +94,7 @@ def _given(call: ast.Call, function: FunctionInfo, name: str) -> ast.expr | None
     by_place = dict(zip(function.positional[1:], call.args, strict=False))
     if name in by_place:
         return by_place[name]
-    return function.defaults.get(name) or next((d for k, d in function.keyword_only if k == name), None)
+    return function.default_of(name)
 
 
 def _own(m: Interpreter, obj: Constructed) -> FunctionInfo | None:

@@ -244,7 +244,7 @@ class _Search:
 
     def _given_class(self, name: str, function: FunctionInfo) -> Iterator[Element]:
         """A class that is an argument: its default stands for what callers give, else its bound does."""
-        default = function.defaults.get(name) or next((d for k, d in function.keyword_only if k == name), None)
+        default = function.default_of(name)
         found = list(self._class(function.module, default, exact=False)) if default is not None else []
         annotation = _annotation(function, name)
         bound = class_bound(annotation) if annotation is not None and not found else None

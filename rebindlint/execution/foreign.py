@@ -45,8 +45,8 @@ def own_object(m: Interpreter, value: Unknown) -> Obj:
     """What such an attribute is when it is used as an object: as new as the one around it."""
     assert value.home is not None
     owner, name = value.home
-    made = Obj(value.label, exact=False, born=owner.born)
-    m.keep.append(made)
+    made = foreign_object(m, value.label)
+    made.born = owner.born
     if owner.attributes.get(name) is value:
         owner.attributes[name] = made
     return made

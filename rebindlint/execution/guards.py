@@ -14,12 +14,12 @@ __all__ = ["decided_otherwise", "guard_of"]
 
 def guard_of(m: Interpreter, outcome: Outcome, site: Site | None) -> tuple[ast.AST, Module] | None:
     """The innermost condition that led the first run to ``site`` and the second elsewhere."""
+    if site is None:
+        return None
     first = outcome.first_conditions or []
-    differing = list(_differing(m, first, m.conditions))
-    before = [c for c in differing if site is not None and c in range(site.after)]
-    for position in reversed(before):
+    for position in reversed(list(_differing(m, first, m.conditions))):
         _, _, node, module = first[position]
-        if site is not None and _governs(m, node, module, site):
+        if position < site.after and _governs(m, node, module, site):
             return node, module
     return None
 

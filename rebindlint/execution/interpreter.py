@@ -127,7 +127,7 @@ class Interpreter:
         self.overlaps: list[Site] = []
         self.rejected: list[Site] = []  # calls with an argument that the callee does not take
         self.governing: list[tuple[Hashable, ...]] = []  # per arm that we are in, the questions that led into it
-        self.governed: dict[object, tuple[Hashable, ...]] = {}  # a name -> the questions that what it holds hangs on
+        self.governed: dict[str, tuple[Hashable, ...]] = {}  # an attribute -> the questions that what it holds hangs on
         self.created_by: dict[
             int, ClassInfo
         ] = {}  # id of a layer -> the class whose ``create_weights`` made its weights

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -288,7 +289,7 @@ class DictValue(Value):
 class Env:
     """Variables of one call; ``parent`` is the enclosing function's, for closures."""
 
-    __slots__ = ("function", "module", "parent", "receiver", "variables")
+    __slots__ = ("function", "hangs_on", "module", "parent", "receiver", "variables")
 
     def __init__(self, module: Module, function: FunctionInfo | None = None, parent: Env | None = None) -> None:
         self.module = module
@@ -296,6 +297,7 @@ class Env:
         self.parent = parent
         self.receiver: Value | None = None
         self.variables: dict[str, Value] = {}
+        self.hangs_on: dict[str, tuple[Hashable, ...]] = {}  # the questions that decided what a variable holds
 
     def find(self, name: str) -> Value | None:
         env: Env | None = self

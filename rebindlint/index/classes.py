@@ -115,6 +115,10 @@ class FunctionInfo:
         spec = self.node.args
         return tuple((a.arg, default) for a, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True))
 
+    def default_of(self, name: str) -> ast.expr | None:
+        """The default of a parameter, if it has one."""
+        return self.defaults.get(name) or next((default for key, default in self.keyword_only if key == name), None)
+
     @cached_property
     def assignments(self) -> tuple[ast.Assign, ...]:
         """Every plain assignment in it."""

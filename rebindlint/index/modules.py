@@ -65,6 +65,12 @@ class Module:
             self._lines.extend(re.split(r"\r\n|\n|\r", self.text))
         return self._lines
 
+    def _assign(self, name: str, new: Assigned, chosen: bool) -> None:
+        known = self.names.get(name)
+        if known is None or isinstance(known, Assigned):
+            differs = known is not None and ast.dump(known.value) != ast.dump(new.value)
+            self.names[name] = Assigned(_UNKNOWN, new.annotation) if chosen and differs else new
+
     @property
     def rebound(self) -> frozenset[str]:
         """Names that some function declares ``global``."""
@@ -80,14 +86,12 @@ class Module:
         elif isinstance(node, ast.Assign):
             for target in node.targets:
                 for name in _names_of(target):
-                    known = self.names.get(name)
-                    if known is None or isinstance(known, Assigned):
-                        value = node.value if isinstance(target, ast.Name) else _UNKNOWN
-                        differs = known is not None and ast.dump(known.value) != ast.dump(value)
-                        self.names[name] = Assigned(_UNKNOWN if chosen and differs else value)
+                    self._assign(name, Assigned(node.value if isinstance(target, ast.Name) else _UNKNOWN), chosen)
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            if node.value is not None:
+            if node.value is _UNKNOWN:  # declared for type checkers
                 self.names.setdefault(node.target.id, Assigned(node.value, node.annotation))
+            elif node.value is not None:
+                self._assign(node.target.id, Assigned(node.value, node.annotation), chosen)
         else:
             for alias, imported in imported_names(node, self.name, self.is_package):
                 self.imports.add(imported.module)
