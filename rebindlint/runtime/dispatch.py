@@ -1,11 +1,8 @@
-"""The dispatch mode that sits under a reload: it sees ``set_`` and fills uninitialised memory, so that forgotten
-memory shows as NaN.
-"""
+"""The dispatch mode that sits under a reload and fills uninitialised memory, so that forgotten memory shows as NaN."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,24 +12,22 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from rebindlint.runtime.sites import RawSite, raw_sites
 from rebindlint.runtime.storages import WeakStorages, fill_ones, is_wrapper, storage_of
 
-__all__ = ["Junk", "ReloadMode"]
+__all__ = ["Junk", "JunkMode"]
 
 _ALLOCATORS: Final = ("empty", "empty_strided", "empty_like", "empty_permuted", "new_empty", "new_empty_strided")
 
 
-def _overloads(names: tuple[str, ...]) -> frozenset[Any]:
+def _overloads(names: tuple[str, ...]) -> list[Any]:
     packets: list[Any] = [getattr(torch.ops.aten, name) for name in names if hasattr(torch.ops.aten, name)]
-    return frozenset(
+    return [
         getattr(packet, overload)
         for packet in packets
         for overload in packet.overloads()
         if not overload.endswith("out")
-    )
+    ]
 
 
-_FILLED: Final = _overloads(_ALLOCATORS)
-_SETTERS: Final = _overloads(("set_",))
-_INTERESTING: Final = frozenset(map(id, _FILLED | _SETTERS))  # hashing an operator costs as much as many an operator
+_FILLED: Final = frozenset(map(id, _overloads(_ALLOCATORS)))  # hashing an operator costs as much as many an operator
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +39,16 @@ class Junk:
     chain: tuple[RawSite, ...]
 
 
-class ReloadMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """``noted_set`` is called with a tensor whose storage was exchanged by ``set_``; it must not raise.
+class JunkMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Every floating-point allocation that nobody has written yet is filled with ``0xFF``.
 
-    With ``junk`` every floating-point allocation that nobody has written yet is filled with ``0xFF``. That cannot
-    change a correct reload, because uninitialised memory may hold anything. Integers are left alone: they may be
-    indices or handles.
+    That cannot change a correct reload, because uninitialised memory may hold anything. Integers are left alone: they may
+    be indices or handles. Every operator of the reload pays for it: where that is too dear, a watch does without.
     """
 
-    def __init__(self, noted_set: Callable[[torch.Tensor], None], *, junk: bool) -> None:
+    def __init__(self, junk: list[Junk]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.junk: list[Junk] = []
-        self._noted_set = noted_set
-        self._fill = junk
+        self._junk = junk
         self._weak = WeakStorages()
 
     @classmethod
@@ -73,23 +65,16 @@ class ReloadMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         result = func(*args, **kwargs) if kwargs else func(*args)
-        if id(func) in _INTERESTING:
-            self._look(func, args, result)
+        if id(func) in _FILLED:
+            self._filled(result)
         return result
-
-    def _look(self, func: Any, args: tuple[Any, ...], result: Any) -> None:
-        if func in _FILLED:
-            if self._fill:
-                self._filled(result)
-        elif isinstance(args[0], torch.Tensor):
-            self._noted_set(args[0])
 
     def _filled(self, tensor: Any) -> None:
         if not isinstance(tensor, torch.Tensor) or is_wrapper(type(tensor)):
             return
         storage = storage_of(tensor)
         if storage is not None and storage.nbytes() and fill_ones(tensor):
-            self.junk.append(Junk(self._weak.add(storage), storage.nbytes(), raw_sites(sys._getframe(2), 3)))
+            self._junk.append(Junk(self._weak.add(storage), storage.nbytes(), raw_sites(sys._getframe(2), 3)))
 
 
 def _never_compiled(mode: Any) -> None:
@@ -106,4 +91,4 @@ def _never_compiled(mode: Any) -> None:
         mode.__torch_dispatch__ = disable(mode.__torch_dispatch__)
 
 
-_never_compiled(ReloadMode)
+_never_compiled(JunkMode)

@@ -191,7 +191,7 @@ class Guard:
         self._verified = False
         changes = difference(before, after)
         self._watch = watch
-        self._reload = Reload(protocol, before, after, changes, watch.events, watch.mode.junk, **options)
+        self._reload = Reload(protocol, before, after, changes, watch.events, watch.junk, **options)
 
     def verify(
         self,

@@ -2,12 +2,12 @@
 
 `Watch` is a context manager around the host's reload. While it is open it wraps ``__setattr__`` of the host's classes
 that the census saw on the way to tensors, modules among them, how ``nn.Module`` registers, the ``data`` descriptor of
-tensors and ``torch.utils.swap_tensors``, and a dispatch mode sees ``set_`` and uninitialised allocations. On exit,
+tensors, their ``set_`` and ``torch.utils.swap_tensors``; a dispatch mode fills uninitialised allocations. On exit,
 also after an exception, every patched attribute is as it was. Nothing in here raises into the host, and no event keeps
 a tensor: storages are named by number and weakly referenced.
 
 Not seen: writes to ``__dict__``, ``_parameters[...]`` and containers, ``object.__setattr__``, plain attributes of
-modules of classes that come with the reload, and operators of other threads (a dispatch mode belongs to its thread).
+modules of classes that come with the reload, and allocations of other threads (a dispatch mode belongs to its thread).
 The census finds what they did, without a line.
 """
 
@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
-from rebindlint.runtime.dispatch import ReloadMode
+from rebindlint.runtime.dispatch import Junk, JunkMode
 from rebindlint.runtime.sites import RawSite, entering_frame, raw_sites
 from rebindlint.runtime.storages import WeakStorages, storage_of
 
@@ -69,13 +69,14 @@ class Watch:
         self.lost = 0  # events that could not be noted
         self.refused = ""  # why nothing could be watched, "" when it was
         self.without_lines = False  # too many watches have patched already
-        self.mode = ReloadMode(self._note_set, junk=junk)
+        self.junk: list[Junk] = []  # allocations that were filled
         seen = list(classes) if blame else []
         self._classes = [cls for cls in seen if _watchable(cls)]
         modules = [cls for cls in seen if issubclass(cls, torch.nn.Module)]
         # bases come last, so that what a class inherits is not wrapped twice
         self._modules = tuple(sorted(modules, key=lambda cls: -len(cls.__mro__))) or (torch.nn.Module,)
         self._blame = blame
+        self._fill = junk
         self._weak = WeakStorages()
         self._undo = contextlib.ExitStack()
         self._entered: FrameType | None = None  # call chains end where the reload was entered; only kept while it runs
@@ -92,7 +93,8 @@ class Watch:
             elif self._blame:
                 for patch in self._patches():
                     self._undo.enter_context(patch)
-            self._undo.enter_context(self.mode)
+            if self._fill:
+                self._undo.enter_context(JunkMode(self.junk))
         except BaseException:
             self._undo.close()
             raise
@@ -109,6 +111,7 @@ class Watch:
         yield _patched(torch.nn.Module, "register_parameter", self._registrar("register_parameter"))
         yield _patched(torch.nn.Module, "register_buffer", self._registrar("register_buffer"))
         yield _patched(torch.Tensor, "data", self._data_property, inherited=True)
+        yield _patched(torch.Tensor, "set_", self._storage_setter, inherited=True)
         yield _patched(torch.utils, "swap_tensors", self._swapper)
         for cls in self._classes:
             yield _patched(cls, "__setattr__", self._setattr, inherited=True)
@@ -166,6 +169,15 @@ class Watch:
 
         return property(original.__get__, assign, getattr(original, "__delete__", None), original.__doc__)
 
+    def _storage_setter(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def watched(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+            result = original(tensor, *args, **kwargs)
+            self._note("set_", tensor, "data", tensor)
+            return result
+
+        return watched
+
     def _swapper(self, original: Any) -> Any:
         @functools.wraps(original)
         def watched(t1: torch.Tensor, t2: torch.Tensor) -> Any:
@@ -174,9 +186,6 @@ class Watch:
             return original(t1, t2)
 
         return watched
-
-    def _note_set(self, tensor: torch.Tensor) -> None:
-        self._note("set_", tensor, "data", tensor)
 
     def _note(self, kind: str, owner: Any, key: str, value: Any) -> None:
         try:

@@ -2,8 +2,9 @@
 
     python overhead.py CHECKPOINTS KIND PAIRS
 
-CHECKPOINTS/KIND holds v1 and v2. Prints, as JSON, seconds of processor time, by what was done: ``reload`` and
-``watched`` in turn, and ``step`` and ``step after`` for blocks of decode steps after each of them.
+CHECKPOINTS/KIND holds v1 and v2. Prints, as JSON, seconds of processor time, by what was done: ``reload``, ``watched``
+and ``filled`` (watched, and uninitialised memory filled) in turn, and ``step`` and ``step after`` for blocks of decode
+steps after the first two.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def measured(worker: Any, folder: Path, pairs: int) -> dict[str, list[float]]:
     _, census = take_snapshot({"model": model, "runner": worker.model_runner})
     classes = list(census.owners)
     del census
-    times: dict[str, list[float]] = {"reload": [], "watched": [], "step": [], "step after": []}
+    times: dict[str, list[float]] = {"reload": [], "watched": [], "filled": [], "step": [], "step after": []}
 
     def timed(name: str, action: Any) -> None:
         began = time.process_time()
@@ -53,8 +54,9 @@ def measured(worker: Any, folder: Path, pairs: int) -> dict[str, list[float]]:
     for number in range(pairs):
         timed("reload", lambda: reload(number, contextlib.nullcontext()))  # noqa: B023
         timed("step", steps)
-        timed("watched", lambda: reload(number, Watch(classes)))  # noqa: B023
+        timed("watched", lambda: reload(number, Watch(classes, junk=False)))  # noqa: B023
         timed("step after", steps)
+        timed("filled", lambda: reload(number, Watch(classes)))  # noqa: B023
     return times
 
 

@@ -12,15 +12,16 @@ import pytest
 from .conftest import HERE, Engine
 
 PAIRS = 40
-# A watched reload is meant to take no more than 1.6 of its own time; measured on a busy machine are 1.6 to 1.7.
-MOST_FOR_A_RELOAD = 1.9
+MOST_FOR_A_RELOAD = 1.6  # of its own time, when it is watched; measured are 1.2 to 1.3
+# With uninitialised memory filled, for which every operator goes through a dispatch mode; measured are 1.6 to 1.8.
+MOST_WITH_FILLING = 2.0
 MOST_FOR_A_STEP = 1.2  # of what it costs after a reload that nobody watched; measured are 1.00 to 1.05
 
 
-@pytest.fixture(scope="module")
-def times(engine: Engine, checkpoints: Path) -> dict[str, list[float]]:
+@pytest.fixture(scope="module", params=["llama", "gptq"])
+def times(request: pytest.FixtureRequest, engine: Engine, checkpoints: Path) -> dict[str, list[float]]:
     single = replace(engine, variables={**engine.variables, "OMP_NUM_THREADS": "1"})
-    done = single.run([str(HERE / "overhead.py"), str(checkpoints), "llama", str(PAIRS)])
+    done = single.run([str(HERE / "overhead.py"), str(checkpoints), str(request.param), str(PAIRS)])
     assert "RESULT " in done.stdout, done.stderr[-4000:]
     outcome: dict[str, list[float]] = json.loads(done.stdout.rpartition("RESULT ")[2].splitlines()[0])
     return outcome
@@ -32,6 +33,10 @@ def ratio(times: dict[str, list[float]], of: str, to: str) -> float:
 
 def test_a_watched_reload(times: dict[str, list[float]]) -> None:
     assert ratio(times, "watched", "reload") < MOST_FOR_A_RELOAD
+
+
+def test_a_watched_reload_with_uninitialised_memory_filled(times: dict[str, list[float]]) -> None:
+    assert ratio(times, "filled", "reload") < MOST_WITH_FILLING
 
 
 def test_steps_after_a_watched_reload(times: dict[str, list[float]]) -> None:

@@ -283,10 +283,10 @@ def test_memory_without_a_value_is_filled(allocate: Callable[[], torch.Tensor]) 
     with Watch() as watch:
         tensor = allocate()
     assert tensor.isnan().all()
-    assert watch.mode.junk
+    assert watch.junk
     with Watch(junk=False) as watch:
         allocate()
-    assert watch.mode.junk == []
+    assert watch.junk == []
 
 
 def test_only_memory_without_a_value_is_filled() -> None:
@@ -296,7 +296,7 @@ def test_only_memory_without_a_value_is_filled() -> None:
         torch.empty(2, device="meta")
     assert not any(tensor.isnan().any() for tensor in tensors)
     assert integers.dtype is torch.int64
-    assert watch.mode.junk == []
+    assert watch.junk == []
 
 
 def test_wrapping_subclasses_pass_through_the_mode() -> None:
