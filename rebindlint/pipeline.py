@@ -273,7 +273,7 @@ class _Run:
         unwritten: set[str] = set()
         for change in self._texts.changed():
             try:
-                write_source(change.source.path, change.after)
+                write_source(change.source.path, change.after, change.source.shown)
             except RebindlintError as error:
                 self._failures.append(str(error))
                 unwritten.add(change.source.shown)

@@ -75,8 +75,8 @@ def split_lines(text: str) -> list[str]:
     return _NEWLINE.split(text)
 
 
-def write_source(path: Path, text: str) -> None:
-    """Replaces a file's text in one step, with its mode, its encoding and its byte order mark.
+def write_source(path: Path, text: str, shown: str = "") -> None:
+    """Replaces a file's text in one step, with its mode, its encoding and its byte order mark; ``shown``: its name in errors.
 
     Raises RebindlintError when that is not possible; the file then still has its old text.
     """
@@ -87,9 +87,9 @@ def write_source(path: Path, text: str) -> None:
         _, encoding = decode_source(target.read_bytes())
         _replace(target, text.encode(encoding), target.stat().st_mode & 0o7777)
     except OSError as error:
-        raise RebindlintError(f"{path}: cannot be written: {error.strerror}") from error
+        raise RebindlintError(f"{shown or path}: cannot be written: {error.strerror}") from error
     except (UnicodeError, SyntaxError, LookupError) as error:
-        raise RebindlintError(f"{path}: cannot be written: {error}") from error
+        raise RebindlintError(f"{shown or path}: cannot be written: {error}") from error
 
 
 def write_output(path: Path, text: str) -> None:

@@ -20,7 +20,11 @@ __all__ = ["verify"]
 _EXIT_BROKEN = 2
 
 
-@click.command(name="verify", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    name="verify",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    short_help="Prove by replay whether a reload breaks a captured step.",
+)
 @click.option("--demo", is_flag=True, help="Show a guilty and a fixed model (needs torch alone).")
 @click.option("--case", "reference", metavar="PKG.MODULE:FUNCTION", help="Verify the case that this function makes.")
 @click.option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)

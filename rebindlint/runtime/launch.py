@@ -36,6 +36,7 @@ _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as shells have it
 
 @click.command(
     name="run",
+    short_help="Run a command and watch the reloads in it.",
     context_settings={
         "help_option_names": ["-h", "--help"],
         "ignore_unknown_options": True,

@@ -180,7 +180,11 @@ def _seen_line(places: tuple[Seen, ...]) -> str:
     return "seen by " + "; ".join(parts)
 
 
-@click.command(name="report", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    name="report",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    short_help="Merge the reports of an engine's ranks.",
+)
 @click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), default=Path(DEFAULT_OUT))
 @click.option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--verbose", "-v", is_flag=True, help="Show notes and comparisons in full.")
