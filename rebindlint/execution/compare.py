@@ -314,8 +314,12 @@ def _left_raw(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> R
     raw = m.terms.of("weight", label)
     if not label or cell.storage.content != raw or cell.content == raw or cell.tensor.path:
         return None
-    site = (outcome.first_copies or {}).get(cell.storage.number) or nearest(outcome.first_sites or {}, cell)
-    if not cell.storage.weight and (nearest(m.sites, cell) is not None or cell.shape == resized(m, cell.content)):
+    site = (
+        (outcome.first_copies or {}).get(cell.storage.number)
+        or (outcome.first_moved or {}).get(id(cell.tensor))
+        or nearest(outcome.first_sites or {}, cell)
+    )
+    if not cell.storage.weight and (_is_put_again(m, cell) or cell.shape == resized(m, cell.content)):
         return None  # what is there was put there again, or nothing can be loaded into it
     guard = guard_of(m, outcome, site)
     not_called = hook.after_model and outcome.protocol is Protocol.LAYERWISE
@@ -323,6 +327,15 @@ def _left_raw(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> R
         return None
     fact = _make(m, outcome, hook, cell, site, Hazard.FRESHNESS, Binding.NONE, cell.tensor, guard=guard)
     return replace(fact, certain=True)
+
+
+def _is_put_again(m: Interpreter, cell: Captured) -> bool:
+    """Whether the second run bound the cell; to wrap the memory that is there into a new parameter binds nothing else."""
+    site = nearest(m.sites, cell)
+    if site is None:
+        return False
+    value, old = site.value, site.old
+    return not (isinstance(value, Tensor) and isinstance(old, Tensor) and value.storage is old.storage is cell.storage)
 
 
 def _loaded_as(cell: Captured) -> str:
