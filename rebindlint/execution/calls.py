@@ -90,6 +90,8 @@ def evaluate_call(m: Interpreter, node: ast.Call, env: Env) -> Value:
     for argument in node.args:
         if isinstance(argument, ast.Starred):
             args.extend(expressions.items_of(m, evaluate(m, argument.value, env), argument)[0])
+        elif isinstance(argument, ast.GeneratorExp) and isinstance(callee, External) and callee.label in ("any", "all"):
+            args.append(expressions.generated(m, argument, env, callee.label == "any"))
         else:
             args.append(evaluate(m, argument, env))
     keywords: dict[str, Value] = {}

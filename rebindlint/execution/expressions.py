@@ -29,7 +29,7 @@ from rebindlint.execution.values import (
 )
 from rebindlint.index.modules import text_of
 
-__all__ = ["bind", "evaluate", "items_of", "key_of"]
+__all__ = ["bind", "evaluate", "generated", "items_of", "key_of"]
 
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -304,6 +304,25 @@ def _comprehension(m: Interpreter, node: ast.ListComp | ast.GeneratorExp | ast.S
         m, node.generators, Env(env.module, env.function, env), lambda e: items.append(evaluate(m, node.elt, e))
     )
     return ListValue(items, closed)
+
+
+class _Decided(Exception):
+    """No further item matters."""
+
+
+def generated(m: Interpreter, node: ast.GeneratorExp, env: Env, deciding: bool) -> ListValue:
+    """The items that ``any`` (``deciding`` true) or ``all`` look at: none behind the one that decides, which is then the only one."""
+    items: list[Value] = []
+
+    def look(inner: Env) -> None:
+        items.append(evaluate(m, node.elt, inner))
+        if isinstance(items[-1], Const) and bool(items[-1].value) == deciding:
+            raise _Decided
+
+    try:
+        return ListValue(items, _generate(m, node.generators, Env(env.module, env.function, env), look))
+    except _Decided:
+        return ListValue(items[-1:])
 
 
 def _dict_comprehension(m: Interpreter, node: ast.DictComp, env: Env) -> Value:
