@@ -121,7 +121,10 @@ def compare(m: Interpreter, op: ast.cmpop, left: Value, right: Value, node: ast.
             return bool(_ORDERINGS[type(op)](left.value, right.value))
         except TypeError:
             return bool(m.ask("?", node))
-    return bool(m.ask(f"{label_of(left)} {type(op).__name__} {label_of(right)}", node))
+    a, b = label_of(left), label_of(right)
+    if a == b and is_stable(a):
+        return isinstance(op, (ast.LtE, ast.GtE))
+    return bool(m.ask(f"{a} {type(op).__name__} {b}", node))
 
 
 def _identical(m: Interpreter, left: Value, right: Value, node: ast.AST) -> bool:
