@@ -254,8 +254,9 @@ def enter(m: Interpreter, function: Function, args: list[Value], keywords: dict[
     try:
         value = _run(m, info, env)
     except Raised:
-        if not m.tolerant or len(m.frames) < 2 or m.run != 1:
+        if not m.tolerant or len(m.frames) < 2 or (m.run != 1 and (id(node), id(info.node)) not in m.failing):
             raise
+        m.failing.add((id(node), id(info.node)))
         value = Unknown(f"{info.qualified}@{m.place(node)}")
     finally:
         m.frames.pop()

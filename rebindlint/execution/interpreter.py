@@ -162,7 +162,9 @@ class Interpreter:
             set()
         )  # attributes that were read in the first run although we saw them deleted
         self.expects_absence = 0  # inside how many ``try`` statements that catch an AttributeError
-        self.tolerant = False  # a callee that raises in the first run gives something unknown
+        # a callee that raises in the first run gives something unknown; from the same call it does so in the second
+        self.tolerant = False
+        self.failing: set[tuple[int, int]] = set()  # such calls, with the function called
 
     # ---- steps and places
 
