@@ -63,6 +63,28 @@ def test_a_released_source_comes_back_with_the_next_load(release: str) -> None:
     assert any(line.startswith("address attribute layer.packed") and "layerwise" in line for line in found)
 
 
+@pytest.mark.parametrize(
+    "consumed",
+    [
+        "layer.packed = layer.weight * 2\ndel layer.weight",
+        "layer.packed = layer.weight.data * 2\nlayer.weight = None",
+        "layer.packed = layer.weight\ndel layer.weight\nlayer.packed = layer.packed * layer.scale",
+        "del layer.scale\nlayer.packed = layer.weight * 2",
+    ],
+)
+def test_an_engine_that_reloads_directly_does_not_make_a_deleted_parameter_again(consumed: str) -> None:
+    text = in_method(consumed, reads="layer.packed").replace("return layer.weight, layer.scale, ", "return ")
+    assert not any("direct" in line for line in brief(facts(hooks=text), protocols=True))
+
+
+def test_a_deleted_parameter_that_is_only_asked_for_leaves_what_was_derived_stale() -> None:
+    text = in_method(
+        "if hasattr(layer, 'weight'):\n    layer.packed = layer.weight * 2\n    del layer.weight", reads="layer.packed"
+    ).replace("return layer.weight, ", "return ")
+    found = brief(facts(hooks=text), protocols=True)
+    assert any(line.startswith("freshness none layer.packed") and "direct" in line for line in found)
+
+
 def test_what_the_second_run_transforms_again() -> None:
     assert facts(hooks=in_module("self.weight.copy_(self.weight * 2)")) == []  # the next load overwrites it first
     folded = in_module("self.sums.add_(1)", init="self.sums = torch.ones(4)", reads="self.sums")

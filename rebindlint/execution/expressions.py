@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rebindlint.execution import attributes, calls, conditions, layout, tensors
-from rebindlint.execution.interpreter import MAX_STEPS, Interpreter, OutOfBudget
+from rebindlint.execution.interpreter import MAX_STEPS, Interpreter, OutOfBudget, Raised
 from rebindlint.execution.values import (
     NOTHING,
     ClassValue,
@@ -252,6 +252,8 @@ def binary(m: Interpreter, op: ast.operator, left: Value, right: Value) -> Value
         try:
             return Const(_OPERATORS[type(op)](left.value, right.value)) if type(op) is not ast.Pow else Unknown("pow")
         except (TypeError, ValueError, ArithmeticError, KeyError, MemoryError):
+            if left.value is None or right.value is None:
+                raise Raised("None takes part in no arithmetic") from None
             return Unknown(name)
     if isinstance(left, ListValue) and isinstance(right, ListValue) and isinstance(op, ast.Add):
         return ListValue([*left.items, *right.items], left.closed and right.closed)

@@ -308,9 +308,10 @@ def _reload(
     for storage in m.weights:
         if storage.number in m.outside:
             _refresh(m, storage)
+    bare = protocol is Protocol.DIRECT and m.index.protocol_of(hook.function.module.name) is Protocol.DIRECT
     for obj in modules:
         if live:
-            _load_into_live(m, obj, restored=restored)
+            _load_into_live(m, obj, restored=restored, created=not bare)
         else:
             restore.remembered.append((obj, _put_fresh(m, obj)))
     return restore
@@ -389,12 +390,18 @@ def _refresh(m: Interpreter, storage: Storage) -> None:
 
 
 def _load_into_live(
-    m: Interpreter, obj: Obj, *, restored: bool, names: frozenset[str] | set[str] | None = None
+    m: Interpreter,
+    obj: Obj,
+    *,
+    restored: bool,
+    created: bool = True,
+    names: frozenset[str] | set[str] | None = None,
 ) -> None:
-    """Loaders write into the parameter that stands under the checkpoint's name now; a deleted one is created again.
+    """Loaders write into the parameter that stands under the checkpoint's name now.
 
     ``restored``: the framework gives them the checkpoint's dtype and shape back before it loads, as it must where a hook
-    insists on these.
+    insists on these. ``created``: it creates deleted ones again, as it must where the tree's own engine reloads otherwise.
+    An engine whose own reload is direct has nobody to do so: what is deleted stays so, and a hook that reads it raises.
     """
     for name in sorted(obj.initial if names is None else obj.initial.keys() & names):
         value = obj.attributes.get(name)
@@ -408,7 +415,7 @@ def _load_into_live(
                 fill_containers(m, value)
                 if restored and obj.initial[name][0]:
                     value.dtype, value.shape = obj.initial[name]
-        elif _is_gone(value):
+        elif created and _is_gone(value):
             obj.attributes[name] = _checkpoint_tensor(m, obj, name)
             obj.registered.add(name)
 
