@@ -482,7 +482,9 @@ def module_method(
         attributes.write(m, obj, _attribute_name(args[0]), args[1])
         return NOTHING
     if name in ("named_parameters", "named_buffers", "parameters", "buffers"):
-        pairs = [(k, v) for k, v in obj.attributes.items() if isinstance(v, Tensor) and k in obj.registered]
+        wanted = "parameters" in name
+        registered = ((k, v) for k, v in obj.attributes.items() if isinstance(v, Tensor) and k in obj.registered)
+        pairs = [(k, v) for k, v in registered if v.is_parameter is wanted]
         if not pairs:  # one that nothing is known of stands for all
             any_of_them: Value = Unknown(f"{obj.label}.{name}()[*]")
             return ListValue(
