@@ -119,17 +119,18 @@ def _children(value: Value) -> list[tuple[Edge, Value]]:
         return [(Edge(value, "__self__", ".__self__"), value.receiver)]
     if isinstance(value, Function):
         inner = [(Edge(value, "__self__", ".__self__"), value.receiver)] if value.receiver is not None else []
-        return inner + _closure(value.env)
+        return inner + _closure(value.env, value.info.mentioned)
     return []
 
 
-def _closure(env: Env | None) -> list[tuple[Edge, Value]]:
+def _closure(env: Env | None, mentioned: frozenset[str]) -> list[tuple[Edge, Value]]:
+    """The variables around a function that it holds: those that it mentions."""
     found: list[tuple[Edge, Value]] = []
     while env is not None:
         found.extend(
             (Edge(env, name, f".<closure {name}>"), v)
             for name, v in env.variables.items()
-            if not isinstance(v, (ClassValue, ModuleValue, Scalar))
+            if name in mentioned and not isinstance(v, (ClassValue, ModuleValue, Scalar))
         )
         env = env.parent
     return found

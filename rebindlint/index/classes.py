@@ -181,6 +181,11 @@ class FunctionInfo:
         return frozenset(n for node in self._nodes if isinstance(node, ast.Nonlocal) for n in node.names)
 
     @cached_property
+    def mentioned(self) -> frozenset[str]:
+        """Names of variables in it and in the functions inside of it."""
+        return frozenset(node.id for node in descend(self.node) if isinstance(node, ast.Name))
+
+    @cached_property
     def _nodes(self) -> tuple[ast.AST, ...]:
         """The nodes that the properties above look for, found in one walk."""
         return tuple(node for node in descend(self.node) if type(node) in _OF_INTEREST)
