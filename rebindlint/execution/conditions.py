@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,7 @@ _ORDERINGS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
+_SIZE = re.compile(r"shape\d+(?:$|\[|\.)")  # what a tensor's shape and sizes are called, which are never None
 __all__ = ["assume", "compare", "is_true", "truth"]
 
 
@@ -145,6 +147,8 @@ def _is_none(m: Interpreter, value: Value, node: ast.AST) -> bool:
         return value.value is None
     if isinstance(value, Unknown):
         if value.tensor is None:
+            if _SIZE.match(value.label):
+                return False
             return not m.ask(f"{value.label} is not None", node, default=None if is_stable(value.label) else 1)
         if value.tensor.storage.born == 0 and value.home is not None:
             return False
