@@ -19,7 +19,7 @@ from rebindlint.execution import (
 )
 from rebindlint.execution.bounded import bounded_class, chosen_class
 from rebindlint.execution.declared import declared
-from rebindlint.execution.foreign import foreign_object, names_class
+from rebindlint.execution.foreign import WITH_WEIGHT, foreign_module, foreign_object, names_class
 from rebindlint.execution.interpreter import MAX_DEPTH, Frame, Interpreter, Raised, Returned
 from rebindlint.execution.oracle import FAR
 from rebindlint.execution.unresolved import Assumption
@@ -61,6 +61,7 @@ _TRANSPARENT = frozenset(
         "update_tensor_inplace",
     }
 )
+_NO_MODULES = ("Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer")
 _SUPPORT = ("is_supported", "supports_", "_supports")
 _NO_EFFECT = (
     "is_",
@@ -505,6 +506,8 @@ def _external(m: Interpreter, label: str, args: list[Value], keywords: dict[str,
     if (m.index.declared or m.index.outside.module) and (known := declared(m, label, args, keywords)) is not None:
         return known
     last = label.rpartition(".")[2]
+    if label.startswith("torch.nn.") and names_class(last) and last not in _NO_MODULES:
+        return foreign_module(m, f"{label}()", WITH_WEIGHT.fullmatch(last) is not None)
     if label.startswith("torch.") or last in ("Parameter", "UninitializedParameter"):
         return tensors.function(m, label, args, keywords, node)
     return builtin_calls.library(m, label, args, keywords, node) or summarise(m, label, args, keywords, node)

@@ -7,9 +7,18 @@ import re
 from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.values import Obj, Tensor, Unknown
 
-__all__ = ["foreign_object", "is_of_foreign_object", "names_class", "own_object", "own_tensor"]
+__all__ = [
+    "WITH_WEIGHT",
+    "foreign_module",
+    "foreign_object",
+    "is_of_foreign_object",
+    "names_class",
+    "own_object",
+    "own_tensor",
+]
 
 _CLASS = re.compile(r"_*[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*")
+WITH_WEIGHT = re.compile(r"(?:Lazy)?(?:Linear|Bilinear|Embedding(?:Bag)?|Conv(?:Transpose)?[123]d|\w*Norm(?:[123]d)?)")
 _GETTER = re.compile(r"_*(?:get|select|resolve|find|choose|infer|load|make)_")
 
 
@@ -22,6 +31,17 @@ def foreign_object(m: Interpreter, label: str) -> Obj:
     """A new object of which nothing is known but that it is new."""
     made = Obj(label, exact=False, born=max(m.run, 1))
     m.keep.append(made)
+    return made
+
+
+def foreign_module(m: Interpreter, label: str, with_weight: bool) -> Obj:
+    """A new module of torch's own. Its weight is new memory that no checkpoint has filled yet."""
+    made = foreign_object(m, label)
+    made.is_module = True
+    if with_weight:
+        weight = made.attributes["weight"] = m.fresh(f"new {label}.weight")
+        weight.is_parameter = True
+        made.registered.add("weight")
     return made
 
 
