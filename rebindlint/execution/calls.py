@@ -144,8 +144,15 @@ def _call_object(m: Interpreter, callee: Obj, args: list[Value], keywords: dict[
         for name in ("__call__", "forward"):
             method = m.index.method(callee.cls, name)
             if method is not None:
-                return enter(m, Function(method, None, callee), args, keywords, node)
+                result = enter(m, Function(method, None, callee), args, keywords, node)
+                if isinstance(result, Tensor) and _has_weight(m, callee, callee.cls) and result not in args:
+                    result.certain = True  # it is computed with the module's own weight, and so is not what was given
+                return result
     return summarise(m, callee.label, args, keywords, node)
+
+
+def _has_weight(m: Interpreter, callee: Obj, cls: ClassInfo) -> bool:
+    return callee.is_module and initial.is_written(m, cls, "weight")
 
 
 def _unknown(m: Interpreter, callee: Unknown, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
