@@ -102,10 +102,10 @@ def _audited(
 
 def _kind(index: Index, hook: Hook) -> str:
     """Why the function runs after loading; the kinds are those of ``docs/explanations.md``."""
-    if hook.by_name:
-        return "called"
     if hook.from_loading:
         return "loading"
+    if hook.by_name:
+        return "called"
     if hook.function.name not in POST_LOAD:
         return "configured"
     if hook.after_model:

@@ -29,6 +29,7 @@ from rebindlint.execution.values import (
     DictValue,
     Env,
     Function,
+    ListValue,
     Obj,
     Scalar,
     Storage,
@@ -36,8 +37,9 @@ from rebindlint.execution.values import (
     Unknown,
     Value,
 )
-from rebindlint.index.classes import FunctionInfo
+from rebindlint.index.classes import ClassInfo, FunctionInfo
 from rebindlint.index.hooks import LAYER_NAMES, POST_LOAD, Hook
+from rebindlint.index.loaders import LOADED, WEIGHTS
 from rebindlint.index.modules import text_of
 from rebindlint.index.tree import Index
 from rebindlint.model import Protocol
@@ -242,7 +244,17 @@ def _mark_loaded(m: Interpreter, obj: Obj) -> None:
 def _run(m: Interpreter, number: int, hook: Hook, receiver: Value | None, arguments: dict[str, Value]) -> None:
     m.run = number
     m.frames = []
-    calls.enter(m, Function(hook.function, None, receiver), [], dict(arguments), hook.function.node)
+    given = dict(arguments)
+    if hook.from_loading:
+        given.update({name: _checkpoint(m) for name in arguments if name == WEIGHTS})
+    calls.enter(m, Function(hook.function, None, receiver), [], given, hook.function.node)
+
+
+def _checkpoint(m: Interpreter) -> Value:
+    """The names and tensors that a loading function is given: new memory in each load."""
+    tensor = m.fresh("checkpoint")
+    tensor.storage.epochs = m.run  # the numbers of runs are the bits of loads
+    return ListValue([ListValue([Unknown("name in the checkpoint"), tensor])], closed=False)
 
 
 def shared_roots(m: Interpreter) -> list[tuple[str, Value]]:
@@ -310,11 +322,34 @@ def _reload(
             _refresh(m, storage)
     bare = protocol is Protocol.DIRECT and m.index.protocol_of(hook.function.module.name) is Protocol.DIRECT
     for obj in modules:
+        _reset_flags(m, obj)
         if live:
             _load_into_live(m, obj, restored=restored, created=not bare)
         else:
             restore.remembered.append((obj, _put_fresh(m, obj)))
     return restore
+
+
+def _reset_flags(m: Interpreter, obj: Obj) -> None:
+    """Weight loaders of the module may set constants on it, as to say that what was loaded is as raw as before the hook."""
+    for name, value in _set_by_loaders(m, obj.cls) if obj.cls is not None else ():
+        if isinstance(obj.attributes.get(name), Const):
+            obj.attributes[name] = Const(value)
+
+
+def _set_by_loaders(m: Interpreter, cls: ClassInfo) -> list[tuple[str, object]]:
+    key = ("set by loaders", id(cls))
+    known: list[tuple[str, object]] | None = m.index.pure.get(key)
+    if known is None:
+        known = m.index.pure[key] = [
+            (name, write.value.value)
+            for base in m.index.mro(cls)
+            if LOADED in base.module.text
+            for name, writes in base.writes.items()
+            for write in writes
+            if isinstance(write.value, ast.Constant) and not write.conditional and LOADED in write.function.positional
+        ]
+    return known
 
 
 def _prepare(m: Interpreter, hook: Hook, roots: list[tuple[str, Value]]) -> None:

@@ -10,6 +10,15 @@ from typing import TYPE_CHECKING
 
 from rebindlint.index.classes import ClassInfo, FunctionInfo
 from rebindlint.index.installed import installed_hooks
+from rebindlint.index.loaders import (
+    LAYER_NAMES,
+    Loader,
+    binding_loaders,
+    bodies,
+    find_loaders,
+    functions_called,
+    overriding_classes,
+)
 from rebindlint.index.mixins import completing_classes
 
 if TYPE_CHECKING:
@@ -26,13 +35,15 @@ _FROM_LOADING = re.compile(
 _CALL = re.compile(
     rb"\.\s*(_?(?:finalize|prepare|post_load|postprocess|post_process|process_weights|fuse|merge)_\w+|post_load|wake_up)\s*\("
 )
-_LOADER = re.compile(
-    rb"^([ \t]*)(?:async[ \t]+)?def[ \t]+(?:_?load_weights|wake_up|load_weights_and_postprocess)\b", re.M
-)
 _LOADING = frozenset({"load_weights", "load_model", "_load_weights", "wake_up", "load_weights_and_postprocess"})
 _NOT_RUN_TIME = frozenset(
     {"__init__", "create_weights", "load_weights", "weight_loader", "__post_init__", "__repr__", "extra_repr"}
 )
+
+
+_NOT_FOLLOWED = frozenset(
+    {*POST_LOAD, *_LOADING, *_NOT_RUN_TIME, "forward", "register_buffer", "register_parameter"}
+) - {"post_load_weights"}  # that is what some models call the end of loading
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,9 +77,6 @@ class Hook:
         return len(required) > 1 and any(name in LAYER_NAMES for name in required)
 
 
-LAYER_NAMES = ("layer", "module", "mod", "model")
-
-
 def is_loading_name(name: str) -> bool:
     """Whether a function of this name belongs to loading, not to run time."""
     return name in POST_LOAD or name in _NOT_RUN_TIME or name in _LOADING or bool(_FROM_LOADING.match(name))
@@ -91,11 +99,14 @@ def find_hooks(index: Index, extra: Iterable[str] = ()) -> tuple[Hook, ...]:
             found[id(info.node)] = _post_load(index, info)
     for installed in installed_hooks(index, POST_LOAD | {entry for entry in extra if ":" not in entry}):
         found.setdefault(id(installed.function.node), Hook(installed.function, installed.receiver))
-    for info in _reached_from_loading(index):
+    loaders = find_loaders(index)
+    for info in _reached_from_loading(index, loaders):
         found.setdefault(id(info.node), Hook(info, info.owner, from_loading=True))
     for hook in _reached_from_hooks(index, list(found.values())):
         found.setdefault(id(hook.function.node), hook)
+    overriding = _called_by_loaders(index, loaders, found)
     hooks = [hook for hook in found.values() if not _is_empty(hook.function)]
+    hooks += overriding
     hooks += [completed for hook in hooks for completed in _completed(index, hook)]
     return tuple(sorted(hooks, key=lambda h: (h.function.module.shown, h.function.node.lineno, h.name)))
 
@@ -113,7 +124,7 @@ def _post_load(index: Index, info: FunctionInfo) -> Hook:
     if not whole or info.owner is None or not index.is_module(info.owner):
         return Hook(info, info.owner)
     raw = index.bytes.get(info.module.shown, b"")
-    by_loader = any(f".{info.name}(".encode() in body for body in _loader_bodies(raw))
+    by_loader = any(f".{info.name}(".encode() in body for body in bodies(raw))
     return Hook(info, info.owner, from_loading=by_loader, after_model=not by_loader)
 
 
@@ -130,16 +141,12 @@ def _methods_named(index: Index, names: set[str]) -> Iterator[FunctionInfo]:
                     yield cls.methods[name]
 
 
-def _reached_from_loading(index: Index) -> list[FunctionInfo]:
+def _reached_from_loading(index: Index, loaders: list[Loader]) -> list[FunctionInfo]:
     """Methods that ``load_weights`` calls by name to finish what it loaded, transitively.
 
     Judged by the text of the loading functions: parsing every model of a tree for this would cost more than all hooks.
     """
-    wanted: set[str] = set()
-    for source in index.sources.values():
-        raw = index.bytes.get(source.shown, b"")
-        if any(name in raw for name in (b"load_weights", b"wake_up")) and _LOADER.search(raw):
-            wanted |= {m.group(1).decode() for body in _loader_bodies(raw) for m in _CALL.finditer(body)}
+    wanted = {m.group(1).decode() for loader in loaders for m in _CALL.finditer(loader.text)}
     wanted -= POST_LOAD
     found: dict[int, FunctionInfo] = {}
     seen: set[str] = set()
@@ -151,6 +158,19 @@ def _reached_from_loading(index: Index) -> list[FunctionInfo]:
             wanted |= {name for name, _, _ in _named_calls(info)}
         wanted -= POST_LOAD
     return list(found.values())
+
+
+def _called_by_loaders(index: Index, loaders: list[Loader], found: dict[int, Hook]) -> list[Hook]:
+    """Adds what models do while or after they load weights; gives the same for classes that override a part of it."""
+    called = functions_called(index, loaders, _NOT_FOLLOWED)
+    for entry in called:
+        info = entry.function
+        found.setdefault(id(info.node), Hook(info, info.owner, from_loading=not entry.between, by_name=True))
+    for info in binding_loaders(index, loaders):
+        found.setdefault(id(info.node), Hook(info, info.owner, from_loading=True))
+    names = frozenset(entry.function.name for entry in called) - POST_LOAD
+    hooks = [found[id(entry.function.node)] for entry in called]
+    return [replace(hook, receiver=cls) for hook in hooks for cls in overriding_classes(index, hook.function, names)]
 
 
 def _reached_from_hooks(index: Index, hooks: list[Hook]) -> list[Hook]:
@@ -189,13 +209,6 @@ def _may_be(index: Index, owner: ClassInfo | None, bounds: list[ClassInfo]) -> b
     return not bounds or (
         owner is not None and any(index.is_subclass(owner, b) or index.is_subclass(b, owner) for b in bounds)
     )
-
-
-def _loader_bodies(raw: bytes) -> Iterator[bytes]:
-    """The text of each loading function, up to the next line that is indented no deeper."""
-    for match in _LOADER.finditer(raw):
-        end = re.compile(rb"^[ \t]{0,%d}[^\s#)]" % len(match.group(1)), re.M).search(raw, match.end())
-        yield raw[match.end() : end.start() if end else len(raw)]
 
 
 def _named_calls(function: FunctionInfo) -> list[tuple[str, bool, tuple[ast.expr, ...]]]:

@@ -361,13 +361,13 @@ class Index:
             if name in seen:
                 continue
             seen.add(name)
-            stack.extend(self._imports_of(name))
+            stack.extend(self.imports_of(name))
             parent = name.rpartition(".")[0]
             if parent in self.sources and not goal.startswith(f"{parent}."):
                 stack.append(parent)
         return False
 
-    def _imports_of(self, name: str) -> tuple[str, ...]:
+    def imports_of(self, name: str) -> tuple[str, ...]:
         """Modules of the tree that a module imports without condition, from its text: parsing them all would take too long."""
         known = self._imported.get(name)
         if known is None:
