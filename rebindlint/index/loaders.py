@@ -40,6 +40,7 @@ LOADED = "loaded_weight"  # what weight loaders call one of its tensors
 LOADERS = re.compile(
     rb"^([ \t]*)(?:async[ \t]+)?def[ \t]+(_?load_weights|wake_up|load_weights_and_postprocess)\b", re.M
 )
+_GIVEN_WEIGHTS = re.compile(rb"\s*\(\s*\w+\s*,\s*\w*weights\b")
 _DEFINED = re.compile(rb"def (\w+)")  # begins with a literal, which is what makes it fast
 _CALLED = re.compile(
     rb"\.[ \t]*(\w+)[ \t]*\(|\bgetattr\([^\n]*?[\"'](\w+)[\"']|(?<![\w.])(\w+)\(\s*(?:self\b|layer\b|module\b|model\b)"
@@ -75,7 +76,7 @@ class Loader:
     name: str
     row: int
     text: bytes
-    of_model: bool  # ``load_weights`` of a class, and not what wakes an engine up
+    of_model: bool  # it is given weights, again and again; an engine's own are given a model, or nothing
 
     @property
     def binds(self) -> bool:
@@ -90,8 +91,9 @@ def find_loaders(index: Index) -> list[Loader]:
         if b"load_weights" in raw or b"wake_up" in raw:
             for match in LOADERS.finditer(raw):
                 name, row = match.group(2).decode(), raw.count(b"\n", 0, match.start()) + 1
-                of_model = bool(match.group(1)) and name.endswith("load_weights")
-                found.append(Loader(module, name, row, _text(raw, match.end(), len(match.group(1))), of_model))
+                text = _text(raw, match.end(), len(match.group(1)))
+                of_model = name.endswith("load_weights") and _GIVEN_WEIGHTS.match(text) is not None
+                found.append(Loader(module, name, row, text, of_model))
     return found
 
 
