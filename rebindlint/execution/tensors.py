@@ -6,7 +6,6 @@ import ast
 from collections.abc import Sequence
 
 from rebindlint.execution import torch_table as table
-from rebindlint.execution.foreign import foreign_object, names_class
 from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.values import (
     BoundMethod,
@@ -359,10 +358,6 @@ def function(m: Interpreter, name: str, args: list[Value], keywords: dict[str, V
     every = [*args, *keywords.values()]
     if last in ("Parameter", "Buffer", "UninitializedParameter"):
         return parameter(m, args[0] if args else keywords.get("data"), last)
-    if name.startswith("torch.nn.") and names_class(last):
-        made_module = foreign_object(m, f"{last}()")
-        made_module.is_module = True
-        return made_module
     if name.startswith("torch.ops.") and not last.lstrip("_").startswith(("is_", "has_", "supports_")):
         return _custom(m, name, every, node)
     if name.startswith(table.HOST_FUNCTIONS) or last.lstrip("_").startswith(("is_", "has_", "supports_")):
