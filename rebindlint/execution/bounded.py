@@ -16,6 +16,7 @@ from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.torch_table import ALLOCATE
 from rebindlint.execution.values import ClassValue, Unknown, Value
 from rebindlint.index.classes import ClassInfo, FunctionInfo
+from rebindlint.index.hooks import POST_LOAD
 from rebindlint.index.modules import Module, descend
 
 __all__ = ["bounded_class", "chosen_class"]
@@ -50,9 +51,10 @@ def chosen_class(m: Interpreter, value: Unknown, info: ClassInfo, module: Module
 
 
 def _candidates(m: Interpreter, info: ClassInfo, module: Module) -> tuple[ClassInfo, ...]:
-    """Classes below the bound whose constructors make tensors, those named like the module that asks first, plain ones before special ones.
+    """Classes below the bound that make tensors, those named like the module that asks first, plain ones before special ones.
 
-    A module that builds objects of a bounded class often chooses the class as well: where it names some, others are out.
+    Those come last whose own hook makes them, not their constructor. Where there is none below, it is the bound itself. A
+    module that builds objects of a bounded class often chooses the class as well: where it names some, others are out.
     """
     key = ("below", id(info.node), module.name)
     known = m.index.pure.get(key)
@@ -60,11 +62,17 @@ def _candidates(m: Interpreter, info: ClassInfo, module: Module) -> tuple[ClassI
         words = _words(module.name.rpartition(".")[2])
         below = [cls for cls in m.index.subclasses(info) if cls is not info]
         named = [cls for cls in below if re.search(rf"\b{cls.name}\b", module.text)]
-        making = [cls for cls in (named or below) if _makes_tensors(m, cls)]
-        making.sort(key=lambda cls: (-len(words & _words(cls.name)), len(_words(cls.name)), cls.qualified))
-        known = m.index.pure[key] = tuple(making[:_MOST])
+        known = m.index.pure[key] = _first(m, named or below or [info], words)
     assert isinstance(known, tuple)
     return known
+
+
+def _first(m: Interpreter, classes: list[ClassInfo], words: set[str]) -> tuple[ClassInfo, ...]:
+    classes = sorted(classes, key=lambda cls: (-len(words & _words(cls.name)), len(_words(cls.name)), cls.qualified))
+    making = [cls for cls in classes if _makes_tensors(m, cls)][:_MOST]
+    if len(making) < _MOST:
+        making += [cls for cls in classes if cls not in making and _makes_tensors_later(m, cls)]
+    return tuple(making[:_MOST])
 
 
 def _words(name: str) -> set[str]:
@@ -73,12 +81,21 @@ def _words(name: str) -> set[str]:
 
 def _makes_tensors(m: Interpreter, cls: ClassInfo) -> bool:
     constructors = [base.methods["__init__"] for base in m.index.mro(cls) if "__init__" in base.methods]
-    abstract = any(
+    return not _is_abstract(m, cls) and any(_allocates(m, constructor) for constructor in constructors)
+
+
+def _makes_tensors_later(m: Interpreter, cls: ClassInfo) -> bool:
+    """Whether not the constructor does, but the hook that is called on the new object."""
+    hooks = [hook for name in sorted(POST_LOAD) if (hook := m.index.method(cls, name)) is not None]
+    return not _is_abstract(m, cls) and any(_allocates(m, hook) for hook in hooks)
+
+
+def _is_abstract(m: Interpreter, cls: ClassInfo) -> bool:
+    return any(
         method.is_abstract and m.index.method(cls, name) is method
         for base in m.index.mro(cls)
         for name, method in base.methods.items()
     )
-    return not abstract and any(_allocates(m, constructor) for constructor in constructors)
 
 
 def _allocates(m: Interpreter, constructor: FunctionInfo) -> bool:

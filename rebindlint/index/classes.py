@@ -24,19 +24,24 @@ def decorator_names(node: FunctionNode | ast.ClassDef) -> tuple[str, ...]:
 
 
 def class_bound(annotation: ast.expr) -> ast.expr | None:
-    """``X`` of ``type[X]``, also in a union with None."""
-    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-        try:
-            annotation = ast.parse(annotation.value, mode="eval").body
-        except SyntaxError:
-            return None
+    """``X`` of ``type[X]``, also in a union with None, and where either stands in quotes."""
+    annotation = _unquoted(annotation)
     if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
         return class_bound(annotation.left) or class_bound(annotation.right)
     if not isinstance(annotation, ast.Subscript) or not isinstance(annotation.value, ast.Name):
         return None
     if annotation.value.id == "Optional":
         return class_bound(annotation.slice)
-    return annotation.slice if annotation.value.id in ("type", "Type") else None
+    return _unquoted(annotation.slice) if annotation.value.id in ("type", "Type") else None
+
+
+def _unquoted(annotation: ast.expr) -> ast.expr:
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        try:
+            return ast.parse(annotation.value, mode="eval").body
+        except SyntaxError:
+            return annotation
+    return annotation
 
 
 @dataclass(eq=False)
