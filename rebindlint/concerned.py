@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from rebindlint.config import Config
 from rebindlint.execution.parallel import for_each
 from rebindlint.execution.run import (
-    PROTOCOLS,
     Executed,
     HookExecuted,
     Watch,
     combine,
     execute_hook,
+    execute_lazy,
     protocols_of,
     without_called,
 )
@@ -105,7 +105,7 @@ def facts_in(
     for place in find_lazy(index):
         if place[0] in modules:
             lazy = [h for h in lazy_hooks(index, place) if (h.function.module.shown, h.function.node.lineno) in rows]
-            results += [execute_hook(index, hook, PROTOCOLS) for hook in lazy]
+            results += execute_lazy(index, lazy)
     files = {info.module.shown for info in functions}
     facts: dict[tuple[object, ...], Rebinding] = {}
     for fact in (fact for result in results for fact in result.facts if fact.statement.filename in files):

@@ -1,7 +1,7 @@
 """## What it does
 
-Reports run-time code (`forward`, `apply`, what they call) that derives a tensor from weights when it is first needed, behind a guard (`is None`, `hasattr`, `getattr(..., None)`), and that no hook
-refreshes.
+Reports run-time code (`forward`, `apply`, what they call) that derives a tensor or a host number from weights when it is first needed, behind a guard (`is None`, `hasattr`, `getattr(..., None)`, a flag,
+`in` or `.get` of a dictionary), and that no hook refreshes. Where loading only sets it to None, it is reported with severity *warning*: eager code builds it again, a captured graph does not.
 
 ## Why is this bad?
 
@@ -62,7 +62,7 @@ which nothing owns any more (`RB106`).
 
 from __future__ import annotations
 
-from rebindlint.model import Rebinding
+from rebindlint.model import Hazard, Rebinding
 from rebindlint.plugin import Rule
 
 
@@ -74,6 +74,8 @@ class LazyCache(Rule):
         return fact.lazy
 
     def message(self, fact: Rebinding) -> str:
+        if fact.hazard is Hazard.ADDRESS:
+            return f"`{fact.cell.path}` is derived from weights when `{fact.hook}` first needs it; loading drops it, and it is then built in other memory, while a captured graph keeps the former"
         return f"`{fact.cell.path}` is derived from weights when `{fact.hook}` first needs it and never again; after a reload graph and eager code keep the first weights"
 
     def advice(self, fact: Rebinding) -> str:

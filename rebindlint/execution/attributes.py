@@ -31,6 +31,7 @@ from rebindlint.execution.values import (
     label_of,
 )
 from rebindlint.index.classes import ClassInfo, FunctionInfo
+from rebindlint.index.lazy_text import numbers_of_weights
 from rebindlint.index.modules import Module
 from rebindlint.index.tree import External as ExternalName
 from rebindlint.model import Binding
@@ -104,7 +105,9 @@ def as_tensor(m: Interpreter, value: Value) -> Tensor | None:
     else:
         home = value.home[0] if value.home else None
         if m.lazy and value.home is None and value.label.startswith("argument "):
-            tensor = m.given(value.label)
+            given = _MOVED.sub("", value.label)
+            is_weight = names_weight(given.removeprefix("argument "))
+            tensor = m.weight(given, is_parameter=False) if is_weight else m.given(value.label)
         else:
             tensor = m.weight(value.label, is_parameter=home is not None and home.is_module)
         m.named[value.label] = tensor
@@ -164,6 +167,7 @@ def maybe_tensor(value: Value) -> Tensor | None:
     return value if isinstance(value, Tensor) else value.tensor if isinstance(value, Unknown) else None
 
 
+_MOVED = re.compile(r"(?:\.(?:cpu|cuda|to|float|half|detach|contiguous)\([^()]*\))+$")
 _WEIGHT = re.compile(r"(?:^|_)(?:q?weights?|scales?|bias|q?zeros|zero_points?)(?:_inv|_packed|_\d)?$")
 
 
@@ -263,6 +267,10 @@ def _read_object(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
         raise Raised(f"no attribute {name}")
     if found is not None:
         return found
+    if m.lazy and not initial.is_computed_number(m, obj, name):
+        number = _number_of_weights(m, obj.label, name)
+        if number is not None:
+            return number
     if name == "__dict__":
         return DictValue(obj.attributes, f"{obj.label}.__dict__", closed=False, owner=obj)  # type: ignore[arg-type]
     if name in ("_parameters", "_buffers", "_modules") and obj.is_module:
@@ -333,7 +341,19 @@ def _read_unknown(m: Interpreter, value: Unknown, name: str, node: ast.AST) -> V
     obj = as_object(m, value) if value.home is not None else None
     if obj is not None:
         return _read_object(m, obj, name, node)
-    return Unknown(f"{value.label}.{name}")
+    number = _number_of_weights(m, value.label, name) if m.lazy else None
+    return number or Unknown(f"{value.label}.{name}")
+
+
+def _number_of_weights(m: Interpreter, label: str, name: str) -> Scalar | None:
+    """What a hook keeps as a host number that it reads from a weight, as run-time code finds it."""
+    if name not in numbers_of_weights(m.index):
+        return None
+    label = f"{label}.{name}"
+    tensor = m.named.get(label)
+    if tensor is None:
+        tensor = m.named[label] = m.weight(f"{label}.scale", is_parameter=False)
+    return m.number("item", tensor) if isinstance(tensor, Tensor) else None
 
 
 def _set_of(m: Interpreter, value: Unknown, node: ast.AST) -> Value:

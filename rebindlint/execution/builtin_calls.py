@@ -280,7 +280,7 @@ def _number(m: Interpreter, name: str, value: Value, node: ast.AST) -> Value:
     if name == "bool" and (tensor is not None or isinstance(value, Scalar)):
         return Unknown(f"bool@{m.place(node)}")  # a yes or no, decided as a condition on it would be
     if tensor is not None:
-        return Scalar(f"{name}({m.term(tensor)})", tensor.storage.epochs, m.terms.of(name, m.term(tensor)))
+        return m.number(name, tensor)
     if isinstance(value, Const) and isinstance(value.value, (int, float)):
         try:
             return Const({"int": int, "float": float, "bool": bool}[name](value.value))
@@ -307,7 +307,7 @@ def _reduce(m: Interpreter, name: str, args: list[Value]) -> Value:
     if name in ("min", "max") and len(numbers) == len(args) > 1:
         return Const(min(numbers) if name == "min" else max(numbers))
     if any(isinstance(a, Scalar) for a in args):
-        return Scalar(name, m.epochs(args), m.terms.of(name, *[m.term(a) for a in args]))
+        return Scalar(name, m.epochs(args), m.terms.of(name, *[m.term(a) for a in args]), m.sources(args))
     return Unknown(f"{name}({','.join(label_of(a) for a in args)})")
 
 

@@ -23,6 +23,7 @@ from rebindlint.execution.values import (
     DictValue,
     ListValue,
     Obj,
+    Scalar,
     Tensor,
     Unknown,
     Value,
@@ -36,6 +37,7 @@ from rebindlint.model import Value as Origin
 __all__ = ["compare", "current", "nearest"]
 
 _SHAPE = re.compile(r"\bshape\d+")
+_NUMBER = re.compile(r"\b(?:item|float|int)\(\d+\)")
 
 
 def compare(outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebinding]:
@@ -47,8 +49,7 @@ def compare(outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebindin
         yield _local_fact(m, outcome, hook, site, unsupported=True)
     if not outcome.completed:
         return
-    if not hook.lazy:
-        yield from _baked(m, outcome, hook, readers)
+    yield from _baked(m, outcome, hook, readers)
     owned = owned_storages(m, [*outcome.roots, *shared_roots(m)])
     safe = {cell.storage.number: _is_fresh(cell.storage.epochs, cell.epochs) for cell in outcome.captured or []}
     done: set[tuple[int, object, int]] = set()
@@ -71,13 +72,16 @@ def compare(outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebindin
         if cell.storage.number in owned and safe[cell.storage.number]:
             continue  # alive and refreshed: a graph that holds it is right, whatever the cell shows now
         fact = _fact(m, outcome, hook, cell)
-        if fact is not None and fact.hazard is Hazard.FRESHNESS and _is_kept_by_shape(cell):
+        by_key = _is_kept_by_number(cell) if hook.lazy else _is_kept_by_shape(cell)
+        if fact is not None and fact.hazard is Hazard.FRESHNESS and by_key:
             continue
         if fact is not None and fact.hazard is Hazard.ADDRESS and _stays_elsewhere(outcome, cell):
             fact = replace(fact, shared=True)
-        if fact is not None and (not hook.lazy or _is_lazy_cache(m, outcome, cell, fact)):
+        if fact is not None and (not hook.lazy or _is_lazy_cache(m, outcome, hook, cell, fact)):
             # what is only cast may have the dtype already, and be the weight itself
-            yield replace(fact, lazy=hook.lazy, certain=fact.certain and not (hook.lazy and cell.storage.cast))
+            yield replace(
+                fact, lazy=hook.lazy, certain=fact.certain and not (hook.lazy and _may_be(m, outcome, cell, fact))
+            )
 
 
 def _lost(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Iterator[Rebinding]:
@@ -96,6 +100,11 @@ def _lost(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Itera
 def _is_kept_by_shape(cell: Captured) -> bool:
     """A slot of a table whose key is a shape: every layer of that shape shares it, so no weight's values can be in it."""
     return any(isinstance(edge.holder, DictValue) and _SHAPE.search(str(edge.key)) for edge in cell.edges)
+
+
+def _is_kept_by_number(cell: Captured) -> bool:
+    """A slot of a table whose key is a number that was read from a weight: another number has another slot."""
+    return any(_NUMBER.search(str(edge.key)) for edge in cell.edges)
 
 
 def _stays_elsewhere(outcome: Outcome, cell: Captured) -> bool:
@@ -127,10 +136,12 @@ def _stays_elsewhere(outcome: Outcome, cell: Captured) -> bool:
 
 def _baked(m: Interpreter, outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebinding]:
     """Host numbers that the hook read from weights and keeps where run-time code reads them: a graph has them by value."""
-    for edges, _ in outcome.numbers:
+    for edges, number in outcome.numbers:
         last = edges[-1]
         site = (outcome.first_sites or {}).get((id(last.holder), last.key))
         if site is None or not _is_read(edges, hook, readers):
+            continue
+        if hook.lazy and not _is_kept_number(m, outcome, last, number, site):
             continue
         holder = last.holder
         owner = holder.cls.qualified if isinstance(holder, Obj) and holder.cls is not None else ""
@@ -149,19 +160,51 @@ def _baked(m: Interpreter, outcome: Outcome, hook: Hook, readers: Readers) -> It
             module=site.module.name,
             weight_dependent=True,
             receiver_is_module=is_module,
+            lazy=hook.lazy,
+            certain=not hook.lazy or _of_weights(m, outcome, number.sources, given=False),
         )
 
 
-def _is_lazy_cache(m: Interpreter, outcome: Outcome, cell: Captured, fact: Rebinding) -> bool:
+def _may_be(m: Interpreter, outcome: Outcome, cell: Captured, fact: Rebinding) -> bool:
+    """Whether what run-time code keeps may be none of a reload's affair: a cast may give the weight itself, what it is given may
+    be no weight, and a cache that is built again may be in no graph.
+    """
+    given = not _of_weights(m, outcome, cell.storage.sources, given=False)
+    return cell.storage.cast or given or fact.hazard is Hazard.ADDRESS
+
+
+def _is_lazy_cache(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured, fact: Rebinding) -> bool:
     """What run-time code derived from a weight, behind a guard; other state of the engine is none of a reload's affair."""
-    guard = guard_of(m, outcome, nearest(outcome.first_sites or {}, cell))
-    if fact.hazard is not Hazard.FRESHNESS or guard is None or fact.source_lost:
-        return False
-    if any(isinstance(node, (ast.Eq, ast.NotEq, ast.Lt, ast.Gt, ast.LtE, ast.GtE)) for node in ast.walk(guard[0])):
-        return False  # it tells whether what was kept still fits, not whether there is anything
+    if fact.hazard is Hazard.ADDRESS:
+        built = any(edge.key in hook.dropped for edge in cell.edges[1:])
+    else:
+        built = fact.hazard is Hazard.FRESHNESS and not fact.source_lost
+        built = built and _is_guarded(m, outcome, nearest(outcome.first_sites or {}, cell))
+    return built and _of_weights(m, outcome, cell.storage.sources)
+
+
+def _is_kept_number(m: Interpreter, outcome: Outcome, last: Edge, number: Scalar, site: Site) -> bool:
+    """Whether run-time code still has the number that it read from the first weights."""
+    now = current(last)
+    stale = isinstance(now, Scalar) and bool(now.epochs & FIRST)
+    return stale and _is_guarded(m, outcome, site) and _of_weights(m, outcome, number.sources)
+
+
+def _is_guarded(m: Interpreter, outcome: Outcome, site: Site | None) -> bool:
+    """Whether it was built because there was nothing yet. A comparison tells whether what was kept still fits."""
+    guard = guard_of(m, outcome, site)
+    compared = (ast.Eq, ast.NotEq, ast.Lt, ast.Gt, ast.LtE, ast.GtE)
+    return guard is not None and not any(isinstance(node, compared) for node in ast.walk(guard[0]))
+
+
+def _of_weights(m: Interpreter, outcome: Outcome, sources: frozenset[int], *, given: bool = True) -> bool:
+    """Whether one of the storages is a weight's, by its name; ``given``: also one that run-time code was given."""
     weights = [*m.weights, *(other.storage for other in outcome.captured or [] if other.registered)]
+    labels = {weight.weight for weight in weights if weight.number in sources}
     return any(
-        weight.number in cell.storage.sources and names_weight(weight.weight.rpartition(".")[2]) for weight in weights
+        names_weight(label.removeprefix("argument ").rpartition(".")[2])
+        for label in labels
+        if given or not label.startswith("argument ") or "." in label
     )
 
 

@@ -261,7 +261,8 @@ def binary(m: Interpreter, op: ast.operator, left: Value, right: Value) -> Value
         return DictValue({**left.items, **right.items}, closed=left.closed and right.closed)
     if isinstance(left, Scalar) or isinstance(right, Scalar):
         label = f"({label_of(left)} {name} {label_of(right)})"
-        return Scalar(label, m.epochs([left, right]), m.terms.of(name, m.term(left), m.term(right)))
+        parts = [left, right]
+        return Scalar(label, m.epochs(parts), m.terms.of(name, m.term(left), m.term(right)), m.sources(parts))
     if isinstance(op, (ast.Add, ast.Sub)) and (offset := layout.kept_offset(left, right)) is not None:
         return offset
     return Unknown(f"({label_of(left)} {name} {label_of(right)})", made_from=(name, [left, right]))

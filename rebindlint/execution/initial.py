@@ -112,6 +112,12 @@ def is_written(m: Interpreter, cls: ClassInfo, name: str) -> bool:
     return any(_before_hooks(write.function) for write in _all_writes(m, cls, name))
 
 
+def is_computed_number(m: Interpreter, obj: Obj, name: str) -> bool:
+    """Whether the constructor gives the attribute a value, not just something that stands there until weights are loaded."""
+    writes = _all_writes(m, obj.cls, name) if obj.cls is not None else []
+    return any(_constructs(write.function) and not isinstance(write.value, ast.Constant) for write in writes)
+
+
 def is_set_below(m: Interpreter, cls: ClassInfo, name: str) -> bool:
     """Whether a class below, of which the object may be one as well, sets the attribute itself."""
     key = ("set below", id(cls), name)
@@ -365,6 +371,13 @@ def _call(m: Interpreter, node: ast.Call, module: Module, obj: Obj, label: str, 
         return Constructed(label, found, node, write.function, obj, is_module=m.index.is_module(found))
     if isinstance(found, FunctionInfo) and not isinstance(found.node, ast.Lambda) and found.node.returns is not None:
         return annotated(m, found.node.returns, found.module, label, node)
+    if (
+        isinstance(node.func, ast.Name)
+        and node.func.id == "dict"
+        and found is None
+        and not (node.args or node.keywords)
+    ):
+        return DictValue({}, label)
     dotted = str(found) if isinstance(found, str) else ""
     last = dotted.rpartition(".")[2]
     if last in ("Parameter", "Buffer"):

@@ -267,6 +267,8 @@ class Interpreter:
             tensor = value.tensor if isinstance(value, Unknown) else value
             if isinstance(tensor, Tensor):
                 found |= tensor.storage.sources | {tensor.storage.number}
+            elif isinstance(value, Scalar):
+                found |= value.sources
             elif isinstance(value, ListValue):
                 found |= self.sources(value.items)
         return found
@@ -297,6 +299,13 @@ class Interpreter:
         tensor = Tensor(storage, dtype or f"dtype({label})", self.terms.of("shape", label), is_parameter=is_parameter)
         tensor.home = label
         return tensor
+
+    def number(self, operation: str, tensor: Tensor) -> Scalar:
+        """A host number that is read from a tensor."""
+        term = self.term(tensor)
+        return Scalar(
+            f"{operation}({term})", tensor.storage.epochs, self.terms.of(operation, term), self.sources([tensor])
+        )
 
     def given(self, label: str) -> Tensor:
         """A tensor that run-time code is given: it derives from no weight as far as caches are concerned."""

@@ -28,6 +28,7 @@ __all__ = [
     "execute_each",
     "execute_hook",
     "execute_hooks",
+    "execute_lazy",
     "protocols_of",
     "without_called",
 ]
@@ -36,6 +37,7 @@ PROTOCOLS = (Protocol.DIRECT, Protocol.LAYERWISE)
 MAX_EXECUTIONS = 48
 MAX_GUARDED = 2  # paths tried under every protocol because of one and the same guard
 MAX_LAZY = 36  # paths through run-time code that builds something when it is first needed
+MAX_CUT = 12  # and through a guard alone
 MAX_AIMLESS = 6  # paths that lead nowhere new, whatever they bind
 MAX_FRUITLESS = 3  # paths in a row that lead nowhere new and bind nothing which an earlier one had not bound
 
@@ -69,11 +71,24 @@ def execute_hooks(
     def one(number: int) -> Executed:
         if number < len(hooks):
             return execute_hook(index, hooks[number], protocols)
-        found = lazy_hooks(index, places[number - len(hooks)])
-        return replace(_merge([execute_hook(index, hook, PROTOCOLS) for hook in found]), hooks=0)
+        return replace(_merge(execute_lazy(index, lazy_hooks(index, places[number - len(hooks)]))), hooks=0)
 
     results = for_each(len(hooks) + len(places), one, jobs=jobs, progress=progress)
     return _merge([*without_called(index, hooks, results[: len(hooks)]), *results[len(hooks) :]])
+
+
+def execute_lazy(index: Index, hooks: Sequence[Hook]) -> list[Executed]:
+    """Run-time code that builds something when it is first needed. Where the whole function shows it, its parts are left out."""
+    found: list[Executed] = []
+    shown: set[int] = set()
+    for hook in hooks:
+        row = hook.function.node.lineno
+        if not (hook.cut and row in shown):
+            executed = execute_hook(index, hook, PROTOCOLS)
+            found.append(executed)
+            if executed.facts and not hook.cut:
+                shown.add(row)
+    return found
 
 
 def protocols_of(config: Config) -> tuple[Protocol, ...]:
@@ -200,7 +215,8 @@ class _Search:
         self.new_below: set[str] = set()
 
     def explore(self) -> None:
-        explorer = Explorer(MAX_LAZY if self.hook.lazy else MAX_EXECUTIONS)
+        limit = MAX_CUT if self.hook.cut else MAX_LAZY if self.hook.lazy else MAX_EXECUTIONS
+        explorer = Explorer(limit)
         fruitless = aimless = 0
         for plan, default in explorer.plans():
             oracle = Oracle(plan, default, explorer.avoid)

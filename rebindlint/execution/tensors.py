@@ -12,7 +12,6 @@ from rebindlint.execution.values import (
     Const,
     External,
     ListValue,
-    Scalar,
     Tensor,
     Unknown,
     Value,
@@ -201,7 +200,7 @@ def method(
     if name in table.HOST_METHODS:
         return _host(m, tensor, name, every)
     if name in table.SCALAR:
-        return Scalar(f"{name}({m.term(tensor)})", tensor.storage.epochs, m.terms.of(name, m.term(tensor)))
+        return m.number(name, tensor)
     if name == "set_":
         return _set(m, tensor, args)
     if name.endswith("_") and not name.endswith("__") and name not in table.NO_WRITE:

@@ -7,9 +7,11 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from rebindlint.execution import calls, initial
+from rebindlint.execution.attributes import names_weight
 from rebindlint.execution.cells import Captured, Edge, walk
 from rebindlint.execution.containers import fill_containers
 from rebindlint.execution.interpreter import (
+    MAX_STEPS,
     BreakLoop,
     Condition,
     ContinueLoop,
@@ -46,6 +48,7 @@ from rebindlint.model import Protocol
 
 __all__ = ["Outcome", "execute_twice"]
 
+_LAZY_STEPS = 6_000  # of run-time code: what is behind that builds no cache of one weight
 _FLAG = "_already_called_process_weights_after_loading"
 
 
@@ -174,9 +177,11 @@ def _objects(m: Interpreter, hook: Hook) -> tuple[Value | None, dict[str, Value]
     names = [*spec.posonlyargs, *spec.args][1 if receiver is not None else 0 :]
     required = names[: len(names) - len(spec.defaults)] if spec.defaults else names
     for argument in names:
-        if argument.arg in LAYER_NAMES or _is_module_annotation(m, info, argument):
+        if hook.lazy and receiver is None and argument is names[0] and argument.arg == "self":
+            arguments["self"] = Obj("self", is_module=True, exact=False)  # it is put in the place of a method
+        elif argument.arg in LAYER_NAMES or _is_module_annotation(m, info, argument):
             arguments[argument.arg] = _layer(m, info, argument)
-        elif argument in required:
+        elif argument in required or (hook.lazy and names_weight(argument.arg)):
             arguments[argument.arg] = _argument(m, info, argument)
     return receiver, arguments
 
@@ -244,6 +249,8 @@ def _mark_loaded(m: Interpreter, obj: Obj) -> None:
 def _run(m: Interpreter, number: int, hook: Hook, receiver: Value | None, arguments: dict[str, Value]) -> None:
     m.run = number
     m.frames = []
+    if hook.lazy:
+        m.steps = MAX_STEPS - _LAZY_STEPS
     given = dict(arguments)
     if hook.from_loading:
         given.update({name: _checkpoint(m) for name in arguments if name == WEIGHTS})
@@ -321,6 +328,8 @@ def _reload(
         if storage.number in m.outside:
             _refresh(m, storage)
     bare = protocol is Protocol.DIRECT and m.index.protocol_of(hook.function.module.name) is Protocol.DIRECT
+    for obj in {id(root): root for _, root in roots if isinstance(root, Obj)}.values() if hook.dropped else ():
+        _drop(obj, hook.dropped)
     for obj in modules:
         _reset_flags(m, obj)
         if live:
@@ -350,6 +359,13 @@ def _set_by_loaders(m: Interpreter, cls: ClassInfo) -> list[tuple[str, object]]:
             if isinstance(write.value, ast.Constant) and not write.conditional and LOADED in write.function.positional
         ]
     return known
+
+
+def _drop(obj: Obj, names: frozenset[str]) -> None:
+    """What loading sets back, so that run-time code builds it again."""
+    for name in sorted(names & obj.attributes.keys()):
+        kept = obj.attributes[name]
+        obj.attributes[name] = DictValue({}, kept.label) if isinstance(kept, DictValue) else Const(None)
 
 
 def _prepare(m: Interpreter, hook: Hook, roots: list[tuple[str, Value]]) -> None:

@@ -172,6 +172,7 @@ class Scalar(Value):
     label: str
     epochs: int
     term: int
+    sources: frozenset[int] = frozenset()  # the storages that it comes from, as those of a tensor
 
 
 class Unknown(Value):

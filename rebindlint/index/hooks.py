@@ -24,7 +24,7 @@ from rebindlint.index.mixins import completing_classes
 if TYPE_CHECKING:
     from rebindlint.index.tree import Index
 
-__all__ = ["LAYER_NAMES", "POST_LOAD", "Hook", "find_hooks", "is_loading_name"]
+__all__ = ["LAYER_NAMES", "POST_LOAD", "Hook", "belongs_to_loading", "find_hooks", "is_loading_name"]
 
 POST_LOAD = frozenset(
     {"process_weights_after_loading", "post_load_weights", "process_weights_after_loading_block_quant"}
@@ -54,7 +54,8 @@ class Hook:
     ``after_model``: called once the whole model is loaded, which a layerwise reload does not do again.
     ``by_name``: only a call of that name in another hook says that it is one. Where that hook's execution gets to it, it is
     judged there.
-    ``lazy``: no hook at all, but run-time code that builds something when it is first needed.
+    ``lazy``: no hook at all, but run-time code that builds something when it is first needed; ``dropped`` are the attributes that
+    loading sets back, so that it is built again. ``cut``: a part of the function.
     """
 
     function: FunctionInfo
@@ -63,6 +64,8 @@ class Hook:
     after_model: bool = False
     by_name: bool = False
     lazy: bool = False
+    dropped: frozenset[str] = frozenset()
+    cut: bool = False
 
     @property
     def name(self) -> str:
@@ -80,6 +83,13 @@ class Hook:
 def is_loading_name(name: str) -> bool:
     """Whether a function of this name belongs to loading, not to run time."""
     return name in POST_LOAD or name in _NOT_RUN_TIME or name in _LOADING or bool(_FROM_LOADING.match(name))
+
+
+def belongs_to_loading(index: Index, name: str) -> bool:
+    """As ``is_loading_name``, but a name such as ``prepare_…`` counts only where ``find_hooks`` found a hook of that name."""
+    if name in POST_LOAD or name in _LOADING or not _FROM_LOADING.match(name):
+        return is_loading_name(name) or name.startswith(("load_", "_load_"))
+    return name in index.hook_names
 
 
 def find_hooks(index: Index, extra: Iterable[str] = ()) -> tuple[Hook, ...]:
@@ -108,6 +118,7 @@ def find_hooks(index: Index, extra: Iterable[str] = ()) -> tuple[Hook, ...]:
     hooks = [hook for hook in found.values() if not _is_empty(hook.function)]
     hooks += overriding
     hooks += [completed for hook in hooks for completed in _completed(index, hook)]
+    index.hook_names = frozenset(hook.function.name for hook in hooks)
     return tuple(sorted(hooks, key=lambda h: (h.function.module.shown, h.function.node.lineno, h.name)))
 
 

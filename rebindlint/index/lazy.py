@@ -1,7 +1,7 @@
 """Run-time code that builds something once and keeps it: the guard, and what it takes to execute it alone.
 
-Found by the text first: a test for ``None`` or absence, and in the lines below it an assignment to the same attribute that
-mentions a weight. Only files in which such a place is found are parsed.
+Found by the text first: only files in which a candidate stands are parsed. What loading code refreshes is judged there. What it
+only drops, run-time code builds again, elsewhere in memory.
 """
 
 from __future__ import annotations
@@ -9,138 +9,186 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from rebindlint.index.classes import ClassInfo, FunctionInfo
-from rebindlint.index.hooks import Hook, is_loading_name
-from rebindlint.index.modules import Module, descend
+from rebindlint.index.classes import FunctionInfo, own_nodes
+from rebindlint.index.hooks import Hook, belongs_to_loading
+from rebindlint.index.lazy_text import candidates, fates, names_weight
+from rebindlint.index.modules import FunctionNode, Module, descend
 
 if TYPE_CHECKING:
     from rebindlint.index.tree import Index
 
 __all__ = ["LazyPlace", "find_lazy", "lazy_hooks"]
 
-_GUARD = re.compile(
-    rb"(?:\bif[ \t][^\n]*?\b\w+\.(\w+)[ \t]+is[ \t]+(?:not[ \t]+)?None"
-    rb"|\bhasattr\([ \t]*\w+[ \t]*,[ \t]*[\"'](\w+)[\"']"
-    rb"|\bgetattr\([ \t]*[\w.]+[ \t]*,[ \t]*[\"'](\w+)[\"'][ \t]*,[ \t]*None[ \t]*\))"
-)
-_ASSIGNED = re.compile(rb"\.(\w+)\b[ \t]*(?::[^=\n]+)?=[^=]|setattr\([^\n]*[\"'](\w+)[\"']")
-_SOURCE = re.compile(rb"\.\w*(?:weight|scale|bias)\w*\b(?!\w*[ \t]*\()|get\w*(?:weight|scale)\w*\(")
-_BELOW = 2_700  # characters below a guard among which the attribute is assigned
-_AFTER = 360
 _SMALL = 40  # statements of a function that is executed as a whole
 _SLICE = 12  # statements before a guard that are taken along for the names that it uses
 
-LazyPlace = tuple[str, frozenset[str]]  # a module, and names of attributes that it may build when they are first needed
+
+class LazyPlace(NamedTuple):
+    """A module, the attributes that it may build when they are first needed, and those of them that loading drops."""
+
+    module: str
+    names: frozenset[str]
+    dropped: frozenset[str]
+
+
+class _Guard(NamedTuple):
+    """A condition with the statements before it, those of the blocks around it first, and those behind it in its own block."""
+
+    before: list[ast.stmt]
+    node: ast.If
+    behind: list[ast.stmt]
+    nested: bool
 
 
 def find_lazy(index: Index) -> list[LazyPlace]:
-    """Where run-time code may keep something that it derived from a weight; by the text, nothing is parsed."""
+    """Where run-time code may keep something that it derived from a weight; by the text, nothing is parsed. After ``find_hooks``."""
     found: list[LazyPlace] = []
-    for name, source in sorted(index.sources.items()):
+    for module, source in sorted(index.sources.items()):
         raw = index.bytes.get(source.shown, b"")
-        names = _candidates(raw) if b"weight" in raw or b"scale" in raw else set()
+        names = candidates(raw) if b"weight" in raw or b"scale" in raw else set()
         if names:
-            found.append((name, frozenset(names)))
+            text = raw.decode("utf-8", "replace")
+            done = fates(text, names, lambda function: belongs_to_loading(index, function))
+            left = frozenset(name for name in names if done[name] != "refreshed")
+            if left:
+                found.append(LazyPlace(module, left, frozenset(n for n in left if done[n] == "dropped")))
     return found
 
 
 def lazy_hooks(index: Index, place: LazyPlace) -> list[Hook]:
-    """One hook for each guard of the module that binds one of the attributes in run-time code."""
-    name, names = place
-    module = index.module(name)
-    return [hook for info in _functions(index, module) for hook in _guards(info, names)] if module is not None else []
+    """One hook for each guard of the module that binds one of the attributes in run-time code; a whole function before its parts."""
+    module = index.module(place.module)
+    if module is None:
+        return []
+    judged = _called_by_loading(index, module)
+    return [
+        Hook(executed, info.owner, lazy=True, dropped=place.dropped, cut=executed is not info)
+        for info in _functions(index, module)
+        if info.name not in judged and _mentions_weight(index, info)
+        for executed in _guarded(info, place.names)
+    ]
 
 
-def _candidates(raw: bytes) -> set[str]:
-    """Names of attributes that are tested for absence and assigned shortly below from something that names a weight."""
-    names: set[str] = set()
-    for match in _GUARD.finditer(raw):
-        name = match.group(1) or match.group(2) or match.group(3)
-        end = match.end() + _BELOW
-        assigned = next(
-            (a for a in _ASSIGNED.finditer(raw, match.end(), end) if name in (a.group(1), a.group(2))), None
-        )
-        if assigned is not None and _SOURCE.search(raw, match.end(), assigned.end() + _AFTER):
-            names.add(name.decode())
-    text = raw.decode("utf-8", "replace") if names else ""
-    return {name for name in names if not _is_refreshed(text, name)}
+def _mentions_weight(index: Index, info: FunctionInfo) -> bool:
+    """As ``candidates`` asks it of the lines around a guard, which may belong to other functions."""
+    raw = index.bytes.get(info.module.shown, b"")
+    starts = index.pure.get(("lines", info.module.shown))
+    if starts is None:
+        starts = index.pure[("lines", info.module.shown)] = [0, *(m.end() for m in re.finditer(rb"\r\n?|\n", raw))]
+    last = info.node.end_lineno or info.node.lineno
+    return names_weight(raw, starts[info.node.lineno - 1], starts[last] if last < len(starts) else len(raw))
 
 
-def _is_refreshed(text: str, name: str) -> bool:
-    """Whether a function that belongs to loading has to do with the attribute: then it is judged there."""
-    functions = [(m.start(), m.group(1)) for m in re.finditer(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", text, re.M)]
-    for match in re.finditer(rf"\.{name}\b|[\"']{name}[\"']", text):
-        inside = next((function for start, function in reversed(functions) if start < match.start()), "__init__")
-        if is_loading_name(inside) and inside not in ("__init__", "__post_init__", "create_weights"):
-            return True
-    return False
+def _called_by_loading(index: Index, module: Module) -> set[str]:
+    """Names of what functions of the module that belong to loading call: it is judged with them."""
+    return {
+        node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
+        for cls in index.classes_of(module)
+        for name, info in cls.methods.items()
+        if belongs_to_loading(index, name) and name not in ("__init__", "__post_init__")
+        for node in descend(info.node)
+        if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name))
+    }
 
 
 def _functions(index: Index, module: Module) -> Iterator[FunctionInfo]:
     for cls in index.classes_of(module):
         for name, info in cls.methods.items():
-            if not is_loading_name(name):
+            if not belongs_to_loading(index, name):
                 yield info
     for node in module.tree.body:
-        if isinstance(node, ast.FunctionDef) and not is_loading_name(node.name):
-            yield index.function_info(module, node)
+        if isinstance(node, ast.FunctionDef):
+            for inner in descend(node):  # also those that it makes, to stand in for a method
+                if isinstance(inner, ast.FunctionDef) and not belongs_to_loading(index, inner.name):
+                    yield index.function_info(module, inner)
 
 
-def _guards(info: FunctionInfo, names: frozenset[str]) -> Iterator[Hook]:
+def _guarded(info: FunctionInfo, names: frozenset[str]) -> Iterator[FunctionInfo]:
+    """The function as a whole where it is small, and cut down to each guard where that is large or lies behind conditions."""
     if isinstance(info.node, ast.Lambda):
         return
-    bound = {_attribute(target) for node in descend(info.node) for target in _targets(node)} & names
+    nodes = own_nodes(info.node)
+    bound = {name for node in nodes for name in _bound(node)} & names
     if not bound:
         return
-    statements = sum(isinstance(node, ast.stmt) for node in descend(info.node))
-    if statements <= _SMALL:
-        yield _hook(info, info)
-        return
-    for block, position, guard in _ifs(info.node.body):
-        inside = {_attribute(target) for node in descend(*guard.body) for target in _targets(node)}
-        if inside & bound and _tests(guard.test, inside & bound):
-            yield _hook(info, _alone(info, block[:position], guard))
+    small = sum(isinstance(node, ast.stmt) for node in nodes) <= _SMALL
+    if small:
+        yield info
+    aliases = _aliases(nodes, bound)
+    for guard in _ifs(info.node.body):
+        if (small and not guard.nested and not _leaves(guard.before)) or not _tests(guard.node.test, bound, aliases):
+            continue
+        if any(name in bound for node in descend(*guard.node.body) for name in _bound(node)):
+            yield _alone(info, guard.before, [guard.node])
+        elif isinstance(guard.node.body[-1], ast.Return):
+            last = _last_binding(guard.behind, bound)
+            if 0 <= last < _SMALL:
+                yield _alone(info, guard.before, [guard.node, *guard.behind[: last + 1]])
 
 
-def _hook(info: FunctionInfo, executed: FunctionInfo) -> Hook:
-    owner: ClassInfo | None = info.owner
-    return Hook(executed, owner, lazy=True)
+def _leaves(statements: list[ast.stmt]) -> bool:
+    return any(isinstance(s, ast.If) and isinstance(s.body[-1], ast.Return) for s in statements)
 
 
-def _ifs(body: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], int, ast.If]]:
+def _last_binding(statements: list[ast.stmt], names: set[str]) -> int:
+    return max((i for i, s in enumerate(statements) for node in descend(s) if names & set(_bound(node))), default=-1)
+
+
+def _ifs(body: list[ast.stmt], before: list[ast.stmt] | None = None, *, nested: bool = False) -> Iterator[_Guard]:
+    around = before or []
     for position, node in enumerate(body):
+        upto = [*around, *body[:position]]
         if isinstance(node, ast.If):
-            yield body, position, node
+            yield _Guard(upto, node, body[position + 1 :], nested)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
         for inner in ("body", "orelse", "finalbody"):
             block = getattr(node, inner, None)
-            if block and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                yield from _ifs(block)
+            if block:
+                yield from _ifs(block, upto, nested=nested or isinstance(node, ast.If))
 
 
-def _tests(test: ast.expr, names: set[str]) -> bool:
+def _tests(test: ast.expr, names: set[str], aliases: set[str]) -> bool:
     return any(
         (isinstance(node, ast.Attribute) and node.attr in names)
         or (isinstance(node, ast.Constant) and node.value in names)
+        or (isinstance(node, ast.Name) and node.id in aliases)
         for node in descend(test)
     )
 
 
+def _aliases(nodes: list[ast.AST], names: set[str]) -> set[str]:
+    """Local names that hold one of the attributes, or one of its elements."""
+    return {
+        target.id
+        for node in nodes
+        if isinstance(node, (ast.Assign, ast.NamedExpr)) and _tests(node.value, names, set())
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name)
+    }
+
+
 def _targets(node: ast.AST) -> list[ast.expr]:
     if isinstance(node, ast.Assign):
-        return node.targets
+        return [t for target in node.targets for t in (target.elts if isinstance(target, ast.Tuple) else [target])]
     return [node.target] if isinstance(node, ast.AnnAssign) and node.value is not None else []
 
 
-def _attribute(target: ast.expr) -> str:
-    return target.attr if isinstance(target, ast.Attribute) else ""
+def _bound(node: ast.AST) -> list[str]:
+    """Names of the attributes that a statement binds, itself or a slot of theirs."""
+    found = [t.value if isinstance(t, ast.Subscript) else t for t in _targets(node)]
+    names = [target.attr for target in found if isinstance(target, ast.Attribute)]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setattr":
+        names += [a.value for a in node.args[1:2] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+    return names
 
 
-def _alone(info: FunctionInfo, before: list[ast.stmt], guard: ast.If) -> FunctionInfo:
-    """The function cut down to the guard and the assignments before it that names in it come from."""
+def _alone(info: FunctionInfo, before: list[ast.stmt], statements: list[ast.stmt]) -> FunctionInfo:
+    """The function cut down to some statements and the assignments before them that names in them come from."""
     assert isinstance(info.node, (ast.FunctionDef, ast.AsyncFunctionDef))
-    wanted = {node.id for node in descend(guard) if isinstance(node, ast.Name)}
+    wanted = {node.id for node in descend(*statements) if isinstance(node, ast.Name)}
     kept: list[ast.stmt] = []
     for statement in reversed(before):
         bound = {t.id for t in _targets(statement) if isinstance(t, ast.Name)}
@@ -148,16 +196,19 @@ def _alone(info: FunctionInfo, before: list[ast.stmt], guard: ast.If) -> Functio
         if imported or (bound & wanted and len(kept) < _SLICE):
             kept.insert(0, statement)
             wanted |= {node.id for node in descend(statement) if isinstance(node, ast.Name)}
-    node = ast.FunctionDef(
-        name=info.node.name,
-        args=info.node.args,
-        body=[*kept, guard],
+    return FunctionInfo(_cut(info.node, [*kept, *statements]), info.module, info.owner)
+
+
+def _cut(node: FunctionNode, body: list[ast.stmt]) -> ast.FunctionDef:
+    return ast.FunctionDef(
+        name=node.name,
+        args=node.args,
+        body=body,
         decorator_list=[],
         returns=None,
         type_comment=None,
-        lineno=info.node.lineno,
-        col_offset=info.node.col_offset,
-        end_lineno=info.node.end_lineno,
-        end_col_offset=info.node.end_col_offset,
+        lineno=node.lineno,
+        col_offset=node.col_offset,
+        end_lineno=node.end_lineno,
+        end_col_offset=node.end_col_offset,
     )
-    return FunctionInfo(node, info.module, info.owner)

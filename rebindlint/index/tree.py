@@ -55,6 +55,7 @@ class Index:
         self.readers: object = None
         self.pure: dict[object, Any] = {}  # what was found out about classes and nodes, for every execution
         self.results: dict[object, Any] = {}  # of calls that depend on constants alone, for the executions of one hook
+        self.hook_names: frozenset[str] = frozenset()  # of the functions that were found to be hooks
         self.roots: dict[int, int] = {}  # id of a hook's syntax node -> its number
         self.helpers: dict[FunctionInfo, Dialect] = {}  # replace helpers that an execution entered
         self.shapes: dict[int, object] = {}  # id of a condition -> what its arms say about it
