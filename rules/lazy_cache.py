@@ -1,7 +1,7 @@
 """## What it does
 
 Reports run-time code (`forward`, `apply`, what they call) that derives a tensor or a host number from weights when it is first needed, behind a guard (`is None`, `hasattr`, `getattr(..., None)`, a flag,
-`in` or `.get` of a dictionary), and that no hook refreshes. Where loading only sets it to None, it is reported with severity *warning*: eager code builds it again, a captured graph does not.
+`in` or `.get` of a dictionary), and that no hook refreshes. Where loading only sets it to None, eager code builds it again, but not a captured graph.
 
 ## Why is this bad?
 

@@ -78,10 +78,8 @@ def compare(outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebindin
         if fact is not None and fact.hazard is Hazard.ADDRESS and _stays_elsewhere(outcome, cell):
             fact = replace(fact, shared=True)
         if fact is not None and (not hook.lazy or _is_lazy_cache(m, outcome, hook, cell, fact)):
-            # what is only cast may have the dtype already, and be the weight itself
-            yield replace(
-                fact, lazy=hook.lazy, certain=fact.certain and not (hook.lazy and _may_be(m, outcome, cell, fact))
-            )
+            doubtful = hook.lazy and _may_be_nothing(m, outcome, cell)
+            yield replace(fact, lazy=hook.lazy, certain=fact.certain and not doubtful)
 
 
 def _lost(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Iterator[Rebinding]:
@@ -161,16 +159,14 @@ def _baked(m: Interpreter, outcome: Outcome, hook: Hook, readers: Readers) -> It
             weight_dependent=True,
             receiver_is_module=is_module,
             lazy=hook.lazy,
-            certain=not hook.lazy or _of_weights(m, outcome, number.sources, given=False),
         )
 
 
-def _may_be(m: Interpreter, outcome: Outcome, cell: Captured, fact: Rebinding) -> bool:
-    """Whether what run-time code keeps may be none of a reload's affair: a cast may give the weight itself, what it is given may
-    be no weight, and a cache that is built again may be in no graph.
+def _may_be_nothing(m: Interpreter, outcome: Outcome, cell: Captured) -> bool:
+    """Whether a reload may have nothing to do with it: a cast may give the weight itself, and what run-time code is given, whatever
+    it is called, may be no weight.
     """
-    given = not _of_weights(m, outcome, cell.storage.sources, given=False)
-    return cell.storage.cast or given or fact.hazard is Hazard.ADDRESS
+    return cell.storage.cast or not _of_weights(m, outcome, cell.storage.sources, given=False)
 
 
 def _is_lazy_cache(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured, fact: Rebinding) -> bool:

@@ -15,7 +15,7 @@ class Model(nn.Module):
 
     def whole(self) -> torch.Tensor:
         if self.full_head is None:
-            self.full_head = self.head.weight.t().contiguous()  # warning RB205
+            self.full_head = self.head.weight.t().contiguous()  # error RB205
         return self.full_head
 
     def places(self, x: torch.Tensor) -> torch.Tensor:

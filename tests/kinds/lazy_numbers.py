@@ -27,5 +27,5 @@ class Impl:
 
     def quantised(self, layer: nn.Module, x: torch.Tensor, out_scale: torch.Tensor | None = None) -> torch.Tensor:
         if layer.out_scale_float is None:
-            layer.out_scale_float = out_scale.cpu().item()  # warning RB205
+            layer.out_scale_float = out_scale.cpu().item()  # error RB205
         return x * layer.out_scale_float
