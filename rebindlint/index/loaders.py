@@ -45,12 +45,17 @@ _DEFINED = re.compile(rb"def (\w+)")  # begins with a literal, which is what mak
 _CALLED = re.compile(
     rb"\.[ \t]*(\w+)[ \t]*\(|\bgetattr\([^\n]*?[\"'](\w+)[\"']|(?<![\w.])(\w+)\(\s*(?:self\b|layer\b|module\b|model\b)"
 )
-# an attribute gets something that is no literal, or a tensor is registered or changed in place; copying into one is loading
+# an attribute gets something that may be a tensor, or one is registered or changed in place; copying into one is loading
 _BINDS = re.compile(
-    rb"^[ \t]*\w[\w.\[\]]*\.\w+(?:[ \t]*:[^=\n]+)?[ \t]*[*/+-]?=(?!=)[ \t]*+(?!(?:None|True|False)\b|[\d\"']|\[\]|\{\})"
+    rb"^[ \t]*\w[\w.\[\]]*\.\w+(?:[ \t]*:[^=\n]+)?[ \t]*[*/+-]?=(?!=)[ \t]*+(?:\w+[ \t]*=(?!=)[ \t]*+)?+"
+    rb"(?!(?:None|True|False)\b|[\d\"']|\[\]|\{\}|(?:any|all|len|str|bool|set|frozenset|isinstance|hasattr)\()"
     rb"|\bregister_(?:buffer|parameter)\(|\bsetattr\(|\.(?:mul|div|add|sub|clamp|neg|pow|sqrt)_\("
     rb"|\b(?:replace_parameter|copy_or_rebind_param)\(",
     re.M,
+)
+# it is declared to give a list, tuple or dictionary of numbers and strings: what it keeps of them is no tensor
+_GIVES_PLAIN = re.compile(
+    rb"\w+\([^()]*\)[ \t]*->[ \t]*(?:list|tuple|dict|List|Tuple|Dict)\[(?:\b(?:list|tuple|dict|str|int|float|bool|None)\b|[\[\], |.])+:"
 )
 _LOOP = re.compile(rb"^([ \t]*)for [^\n]* in [^\n]*\bweights\b[^\n]*:[ \t]*$", re.M)
 _STEPS = 3  # calls between a loader and what binds
@@ -170,7 +175,8 @@ class _Calls:
             line = raw.rfind(b"\n", 0, start) + 1
             before = raw[line:start]
             stands_alone = before.strip() in (b"", b"async")
-            text = _text(raw, start + 4, len(before) - len(before.lstrip())) if stands_alone else b""
+            is_one = stands_alone and _GIVES_PLAIN.match(raw, start + 4) is None
+            text = _text(raw, start + 4, len(before) - len(before.lstrip())) if is_one else b""
             row = raw.count(b"\n", 0, start) + 1
             known = self._definitions[module, start] = _Definition(module, name.decode(), row, text)
         return known
