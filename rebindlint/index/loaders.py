@@ -129,7 +129,9 @@ class _Calls:
         scope = self._scope(home) if home == loader else dict.fromkeys((*self._scope(home), *self._scope(loader)))
         found = []
         for module in scope:
-            table = self._table(module)
+            table = self._tables[module] if module in self._tables else self._table(module)
+            if names.isdisjoint(table):
+                continue
             for name in sorted(names & table.keys()):
                 found += [self._definition(module, name, start) for start in table[name]]
         return found
@@ -160,13 +162,11 @@ class _Calls:
         return known
 
     def _table(self, module: str) -> dict[bytes, list[int]]:
-        known = self._tables.get(module)
-        if known is None:
-            known = self._tables[module] = {}
-            raw = self._index.bytes.get(self._index.sources[module].shown, b"")
-            for match in _DEFINED.finditer(raw):
-                known.setdefault(match.group(1), []).append(match.start())
-        return known
+        made: dict[bytes, list[int]] = {}
+        self._tables[module] = made
+        for match in _DEFINED.finditer(self._index.bytes.get(self._index.sources[module].shown, b"")):
+            made.setdefault(match.group(1), []).append(match.start())
+        return made
 
     def _definition(self, module: str, name: bytes, start: int) -> _Definition:
         known = self._definitions.get((module, start))
@@ -238,7 +238,8 @@ def _has_module(index: Index, info: FunctionInfo) -> bool:
     """A method of modules, or of a class that stands beside one in the bases of others; or a function that is given one."""
     if info.owner is not None:
         cls = info.owner
-        return index.is_module(cls) or any(index.is_module(below) for below in index.subclasses(cls))
+        beside = not cls.node.bases and any(index.is_module(below) for below in index.subclasses(cls))
+        return index.is_module(cls) or beside
     spec = info.node.args
     return any(a.arg in LAYER_NAMES or _is_module(a.annotation) for a in [*spec.posonlyargs, *spec.args])
 
