@@ -363,6 +363,8 @@ def function(m: Interpreter, name: str, args: list[Value], keywords: dict[str, V
         if last == "swap_tensors" and len(args) > 1:
             return _swap(m, args)
         return Unknown(f"{name}({','.join(label_of(a) for a in every)})")
+    if name == "torch.load":
+        return m.fresh(last)  # of a file that is the same after a reload
     if last in ("compile", "vmap", "no_grad") and args:
         return args[0]
     first = (
