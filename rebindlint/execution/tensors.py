@@ -351,6 +351,11 @@ def copy_into(m: Interpreter, target: Tensor, source: Tensor) -> None:
 # ---- functions of torch
 
 
+def _is_of_no_weight(value: Value) -> bool:
+    """What a function outside the tree computed, which is nothing that a checkpoint is loaded into."""
+    return isinstance(value, Unknown) and value.tensor is None and value.home is None and "(" in value.label
+
+
 def function(m: Interpreter, name: str, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
     """A call of ``torch.…``; ``name`` is dotted and outside the tree."""
     last = name.rpartition(".")[2]
@@ -367,6 +372,8 @@ def function(m: Interpreter, name: str, args: list[Value], keywords: dict[str, V
         return m.fresh(last)  # of a file that is the same after a reload
     if last in ("compile", "vmap", "no_grad") and args:
         return args[0]
+    if last == "from_numpy" and args and _is_of_no_weight(args[0]):
+        return m.fresh(last, every, dtype=_dtype_of(keywords, args, last, None))
     first = (
         _as_tensor(m, args[0])
         if args and (isinstance(args[0], Tensor) or last not in table.ALLOCATE) and not isinstance(args[0], ListValue)

@@ -333,7 +333,7 @@ def _reload(
     for obj in modules:
         _reset_flags(m, obj)
         if live:
-            _load_into_live(m, obj, restored=restored, created=not bare)
+            _load_into_live(m, obj, restored=restored, created=restored or not bare)
         else:
             restore.remembered.append((obj, _put_fresh(m, obj)))
     return restore
@@ -452,7 +452,7 @@ def _load_into_live(
 
     ``restored``: the framework gives them the checkpoint's dtype and shape back before it loads, as it must where a hook
     insists on these. ``created``: it creates deleted ones again, as it must where the tree's own engine reloads otherwise.
-    An engine whose own reload is direct has nobody to do so: what is deleted stays so, and a hook that reads it raises.
+    An engine whose own reload is direct does neither: what is deleted stays so, and a hook that reads it raises.
     """
     for name in sorted(obj.initial if names is None else obj.initial.keys() & names):
         value = obj.attributes.get(name)
