@@ -160,3 +160,23 @@ def test_a_replace_helper_does_what_its_source_says(helper: str, call: str, rebi
         assert fact.binding == "replace"
         assert fact.helper is not None
         assert fact.statement.filename == "hooks.py"
+
+
+@pytest.mark.parametrize(
+    ("moved", "expected"),
+    [
+        ("torch.roll(layer.weight, 1)", {"direct", "layerwise"}),
+        ("repacked(layer.weight)", {"direct"}),  # as far as is known it has another shape: copying back raises
+        ("torch.cat([layer.weight, layer.weight])", set()),  # nor does it fit when it is loaded directly
+    ],
+)
+def test_a_reload_raises_that_copies_back_into_memory_of_another_shape(moved: str, expected: set[str]) -> None:
+    body = f"if not layer.done:\n    layer.weight.data = {moved}\n    layer.done = True"
+    found = facts(hooks="from kernels import repacked\n" + in_method(body))
+    assert {p.value for fact in found if fact.cell.name == "weight" for p in fact.protocols} == expected
+
+
+def test_a_reload_raises_that_copies_back_into_what_the_first_run_emptied() -> None:
+    body = "if layer.packed is None:\n    layer.packed = layer.weight * 2\n    layer.weight.data = torch.empty(0)"
+    found = facts(hooks=in_method(body, reads="layer.packed"))
+    assert not any(Protocol.LAYERWISE in fact.protocols for fact in found)

@@ -67,7 +67,8 @@ def compare(outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebindin
             continue
         raw = _left_raw(m, outcome, hook, cell) if _shows(cell) and not hook.lazy else None
         if raw is not None:
-            yield raw
+            if not _has_no_room(m, outcome, cell):
+                yield raw
             continue
         if cell.storage.number in owned and safe[cell.storage.number]:
             continue  # alive and refreshed: a graph that holds it is right, whatever the cell shows now
@@ -366,6 +367,14 @@ def _left_raw(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> R
         return None
     fact = _make(m, outcome, hook, cell, site, Hazard.FRESHNESS, Binding.NONE, cell.tensor, guard=guard)
     return replace(fact, certain=True)
+
+
+def _has_no_room(m: Interpreter, outcome: Outcome, cell: Captured) -> bool:
+    """Layerwise reloading copies what was loaded into the memory that the first run moved ``.data`` to: where that has another
+    shape, as far as is known, it raises.
+    """
+    moved = outcome.protocol is Protocol.LAYERWISE and id(cell.tensor) in (outcome.first_moved or {})
+    return moved and cell.shape != m.terms.of("shape", cell.storage.weight or _loaded_as(cell))
 
 
 def _is_put_again(m: Interpreter, cell: Captured) -> bool:

@@ -211,6 +211,8 @@ def method(
     made = m.fresh(name, [tensor, *every], dtype=dtype, zeroed=name in table.ZEROED)
     if name in table.RESIZE:
         made.shape = resized(m, made.storage.content)
+    elif name in table.REORDER:
+        made.shape = tensor.shape
     if name.startswith("new_"):
         made.storage.epochs, made.storage.sources = m.epochs(every), m.sources(every)
     made.storage.empty = name.startswith("new_") and has_no_elements(args, keywords)
@@ -401,6 +403,8 @@ def function(m: Interpreter, name: str, args: list[Value], keywords: dict[str, V
     made = m.fresh(last, every, dtype=_dtype_of(keywords, args, last, first), zeroed=last in table.ZEROED)
     if last in table.RESIZE:
         made.shape = resized(m, made.storage.content)
+    elif last in table.REORDER and first is not None:
+        made.shape = first.shape
     if last.endswith("_like"):  # it takes shape and dtype, never contents
         made.storage.epochs, made.storage.sources = m.epochs(every[1:]), frozenset()
     made.storage.on_host = _names_host(keywords) or (last == "tensor" and _is_number(args) and "device" not in keywords)

@@ -16,6 +16,7 @@ __all__ = [
     "KEEP",
     "KEEP_OR_COPY",
     "NO_WRITE",
+    "REORDER",
     "RESIZE",
     "RESTRIDE",
     "SCALAR",
@@ -246,6 +247,8 @@ JOIN = frozenset(
 )
 # a result with another number of elements than what it is made of
 RESIZE = frozenset({"repeat", "repeat_interleave", "tile", "cat", "concat", "concatenate", "stack", "hstack", "vstack"})
+# a result of the shape of what it is made of
+REORDER = frozenset({"argsort", "roll", "flip", "fliplr", "flipud", "msort"})
 # functions of torch that give no tensor
 HOST_FUNCTIONS = (
     "torch.cuda",

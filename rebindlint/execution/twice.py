@@ -137,7 +137,11 @@ def execute_twice(
     except (OutOfBudget, RecursionError):
         outcome.over_budget = True
         return outcome
-    restore.apply(m)
+    try:
+        restore.apply(m)
+    except Raised:
+        outcome.refused = outcome.unloadable = True
+        return outcome
     outcome.completed = True
     return outcome
 
@@ -294,6 +298,8 @@ class _Restore:
                 if isinstance(now, Tensor) and now is not kept:
                     unsaved = name in obj.unsaved and m.index.leaves_unsaved
                     if now.storage is not kept.storage and not unsaved:
+                        if kept.storage.empty and kept.storage.born and now.storage.weight:
+                            raise Raised  # what the first run emptied has no room for what was loaded
                         m.write(kept, m.term(now), now.storage.epochs)
                     m.sites.pop((id(obj), name), None)
             for name in list(obj.registered):
