@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from executed import brief, facts, in_method, in_module
+from executed import brief, executed, facts, in_method, in_module
 
 from rebindlint.model import Protocol
 
@@ -180,3 +180,19 @@ def test_a_reload_raises_that_copies_back_into_what_the_first_run_emptied() -> N
     body = "if layer.packed is None:\n    layer.packed = layer.weight * 2\n    layer.weight.data = torch.empty(0)"
     found = facts(hooks=in_method(body, reads="layer.packed"))
     assert not any(Protocol.LAYERWISE in fact.protocols for fact in found)
+
+
+@pytest.mark.parametrize(
+    ("file", "worker", "certain"),
+    [
+        ("models/llama_eagle3.py", "def reload_weights(model): ...", False),
+        ("models/llama.py", "def reload_weights(model): ...", True),
+        ("models/llama_eagle3.py", "def start_draft_weight_update(model): ...", True),
+    ],
+)
+def test_draft_models_are_judged_by_whether_their_engine_reloads_them(file: str, worker: str, certain: bool) -> None:
+    layerwise = {"engine/model_loader/reload/layerwise.py": "def finalize_layerwise_reload(model): ...\n"}
+    text = in_module("self.fused = self.weight * 2", reads="self.fused")
+    files = {**layerwise, "engine/worker.py": worker, f"engine/{file}": text}
+    found = [fact for fact in executed(**files).facts if fact.cell.name == "fused"]
+    assert [fact.certain for fact in found] == [certain]

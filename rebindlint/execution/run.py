@@ -179,8 +179,11 @@ def execute_hook(index: Index, hook: Hook, protocols: tuple[Protocol, ...], watc
         search.tolerant = True
         search.explore()
     calls = resolved_places(search.unresolved)
+    facts = tuple(search.facts.values())
+    if index.is_never_reloaded(hook.function.module.name):  # only a framework outside the engine does
+        facts = tuple(replace(fact, certain=False) for fact in facts)
     return Executed(
-        tuple(search.facts.values()),
+        facts,
         search.notes(),
         1,
         search.executions,

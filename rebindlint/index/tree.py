@@ -35,6 +35,8 @@ _MODULE_BASES = ("torch.nn.", "nn.")
 _ENUMS = ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
 _MAX_DEPTH = 12
 
+_DRAFT = re.compile(r"\bmodels\.(?:\w+\.)*(?:\w+_)?(?:eagle\d?|mtp|medusa|dflash\d?|dspark|draft)(?:_\w+)?$")
+
 
 class Index:
     """Parses nothing that no call leads to. ``failures`` maps a file to why it could not be parsed."""
@@ -340,6 +342,15 @@ class Index:
             for name, source in self.sources.items()
             if name.endswith("model_loader.reload.layerwise")
         )
+
+    @cached_property
+    def _leaves_drafts(self) -> bool:
+        reloads = any(name.endswith("model_loader.reload.layerwise") for name in self.sources)
+        return reloads and not any(b"draft_weight_update" in raw for raw in self.bytes.values())
+
+    def is_never_reloaded(self, module: str) -> bool:
+        """Whether this is the file of a draft model, by its name, and the engine in the tree reloads the model alone that it drafts for."""
+        return _DRAFT.search(module) is not None and self._leaves_drafts
 
     # ---- what fixes ask
 
