@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -15,6 +16,7 @@ from rebindlint.index.modules import descend, is_type_checking
 
 __all__ = ["MOST_KEYS", "Kind", "Shape", "governing", "hangs_on", "shape_of", "weigh"]
 
+_PADDING = re.compile(r"(?:^|_)pad(?:_|$)")
 _NEAR = 2  # calls from the hook: conditions whose arms are worth several tries
 _MOST_RECENT = 3  # of the questions of a condition that failed: those that may have decided
 MOST_KEYS = 6  # questions that a value or an arm is said to hang on
@@ -32,11 +34,15 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What never changes about a condition; ``variables`` and ``attributes`` are names that its test reads."""
+    """What never changes about a condition; ``variables`` and ``attributes`` are names that its test reads.
+
+    ``padded``: the tensors that its arm, where a size is not yet right, puts their padded selves in the place of.
+    """
 
     kind: Kind
     variables: tuple[str, ...]
     attributes: tuple[str, ...]
+    padded: tuple[ast.expr, ...] = ()
 
 
 def shape_of(m: Interpreter, node: ast.If) -> Shape:
@@ -51,13 +57,30 @@ def shape_of(m: Interpreter, node: ast.If) -> Shape:
         else:
             kind = Kind.FIRST_ARM if _falls_through_to_raise(node.orelse) else Kind.OPEN
         inside = descend(node.test)
+        attributes = tuple(n.attr for n in inside if isinstance(n, ast.Attribute))
+        sizes = "stride" not in attributes  # padding makes sizes right; what it does to strides is another matter
         known = m.index.shapes[id(node)] = Shape(
             kind,
             tuple(n.id for n in inside if isinstance(n, ast.Name)),
-            tuple(n.attr for n in inside if isinstance(n, ast.Attribute)),
+            attributes,
+            tuple(n.targets[0] for n in node.body if sizes and isinstance(n, ast.Assign) and _pads(n)),
         )
     assert isinstance(known, Shape)
     return known
+
+
+def _pads(statement: ast.Assign) -> bool:
+    """``x = pad(x, …)``, whatever wraps it or is called on it."""
+    target = ast.dump(statement.targets[0]).replace("Store()", "Load()")
+    for node in descend(statement.value):
+        if isinstance(node, ast.Call) and node.args:
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            padded = node.args[0]
+            if isinstance(padded, ast.Attribute) and padded.attr == "data":
+                padded = padded.value
+            if _PADDING.search(name) and ast.dump(padded) == target:
+                return True
+    return False
 
 
 def hangs_on(m: Interpreter, target: ast.expr, env: Env, before: int) -> None:

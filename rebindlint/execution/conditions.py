@@ -37,7 +37,7 @@ _ORDERINGS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.GtE: operator.ge,
 }
 _SIZE = re.compile(r"shape\d+(?:$|\[|\.)")  # what a tensor's shape and sizes are called, which are never None
-__all__ = ["assume", "compare", "is_true", "truth"]
+__all__ = ["assume", "compare", "is_true", "needs_padding", "truth"]
 
 
 def truth(m: Interpreter, node: ast.expr, env: Env) -> bool:
@@ -85,6 +85,15 @@ def assume(m: Interpreter, test: ast.expr, env: Env, wanted: bool) -> bool:
         m.oracle.default = default
     m.oracle.fixed.update(key for key, _ in m.oracle.asked[before:])
     return answer
+
+
+def needs_padding(m: Interpreter, test: ast.expr, env: Env) -> bool:
+    """Whether sizes are still to be padded in the second run: those of what the first run left are as it made them."""
+    m.oracle.afresh = True
+    try:
+        return assume(m, test, env, wanted=False)
+    finally:
+        m.oracle.afresh = False
 
 
 def _tests_none(test: ast.expr) -> bool:

@@ -124,6 +124,7 @@ class Interpreter:
         # statements that bound something in the first run -> how many questions had been asked by then
         self.bindings: dict[int, int] = {}
         self.transformed: set[int] = set()  # statements that transform in place what was there before the hook
+        self.padded: set[int] = set()  # numbers of the storages that the first run padded something into
         self.overlaps: list[Site] = []
         self.rejected: list[Site] = []  # calls with an argument that the callee does not take
         self.governing: list[tuple[Hashable, ...]] = []  # per arm that we are in, the questions that led into it

@@ -43,6 +43,7 @@ class Oracle:
         self._equal: dict[str, str] = {}  # label -> the one constant it equals
         self._unequal: set[tuple[str, str]] = set()
         self.recording = True
+        self.afresh = False  # what is first asked now has nothing to do with what was answered at its place
 
     def ask(self, key: Hashable, place: Hashable, options: int = 2, default: int | None = None) -> int:
         """The answer to ``key``, 0 … options-1. A key first met in the second run takes the first run's answer at its place."""
@@ -52,7 +53,7 @@ class Oracle:
             return known
         if key in self.plan:
             answer = self.plan[key]
-        elif not self.recording and place in self._at:
+        elif not self.recording and not self.afresh and place in self._at:
             answer = self._at[place]
         else:
             answer = self.default if default is None else default

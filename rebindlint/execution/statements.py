@@ -18,7 +18,18 @@ from rebindlint.execution.interpreter import (
     Raised,
     Returned,
 )
-from rebindlint.execution.values import DELETED, NOTHING, Const, DictValue, Env, Function, ListValue, Unknown, Value
+from rebindlint.execution.values import (
+    DELETED,
+    NOTHING,
+    Const,
+    DictValue,
+    Env,
+    Function,
+    ListValue,
+    Tensor,
+    Unknown,
+    Value,
+)
 from rebindlint.index.modules import imported_names, text_of
 
 __all__ = ["execute"]
@@ -99,7 +110,10 @@ def _if(m: Interpreter, node: ast.If, env: Env) -> None:
     if shape.kind is Kind.NEVER:
         execute(m, node.orelse, env)
         return
-    if shape.kind is Kind.OPEN or shape.kind is Kind.FIRST_ARM:
+    if shape.padded and m.run > 1 and _is_padded(m, shape.padded, env):
+        m.inside_helpers.add(id(node.test))  # it keeps nothing from being refreshed
+        taken = conditions.needs_padding(m, node.test, env)
+    elif shape.kind is Kind.OPEN or shape.kind is Kind.FIRST_ARM:
         before, asked = len(oracle.consulted), len(oracle.asked)
         default = oracle.default
         if shape.kind is Kind.FIRST_ARM:
@@ -125,6 +139,19 @@ def _if(m: Interpreter, node: ast.If, env: Env) -> None:
         execute(m, node.body if taken else node.orelse, env)
     finally:
         m.governing.pop()
+    if shape.padded and taken and m.run == 1:
+        m.padded.update(tensor.storage.number for tensor in _tensors(m, shape.padded, env))
+
+
+def _is_padded(m: Interpreter, targets: Sequence[ast.expr], env: Env) -> bool:
+    """Whether the first run padded one of the tensors, and nothing has made another one of it since."""
+    return bool(m.padded) and any(tensor.storage.number in m.padded for tensor in _tensors(m, targets, env))
+
+
+def _tensors(m: Interpreter, targets: Sequence[ast.expr], env: Env) -> list[Tensor]:
+    values = [env.find(node.id) if isinstance(node, ast.Name) else evaluate(m, node, env) for node in targets]
+    found = [attributes.maybe_tensor(value) for value in values if value is not None]
+    return [tensor for tensor in found if tensor is not None]
 
 
 def _for(m: Interpreter, node: ast.For | ast.AsyncFor, env: Env) -> None:
