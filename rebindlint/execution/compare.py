@@ -354,6 +354,8 @@ def _left_raw(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> R
     raw = m.terms.of("weight", label)
     if not label or cell.storage.content != raw or cell.content == raw or cell.tensor.path:
         return None
+    if hook.from_loading and not cell.epochs:
+        return None  # memory that was made for what is loaded next
     site = (
         (outcome.first_copies or {}).get(cell.storage.number)
         or (outcome.first_moved or {}).get(id(cell.tensor))

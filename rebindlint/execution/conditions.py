@@ -10,6 +10,7 @@ from typing import Any
 
 from rebindlint.execution import attributes, expressions, tensors
 from rebindlint.execution.interpreter import Interpreter
+from rebindlint.execution.settled import settled
 from rebindlint.execution.values import (
     DELETED,
     BoundMethod,
@@ -123,6 +124,9 @@ def is_true(m: Interpreter, value: Value, node: ast.AST) -> bool:
 def compare(m: Interpreter, op: ast.cmpop, left: Value, right: Value, node: ast.AST) -> bool:
     if isinstance(op, (ast.Is, ast.IsNot)):
         return _identical(m, left, right, node) == isinstance(op, ast.Is)
+    fits = settled(m, left, right, node) if m.run == 2 and m.bound_before else None
+    if fits is not None:
+        return fits
     if isinstance(op, (ast.Eq, ast.NotEq)):
         return _equal(m, left, right, node) == isinstance(op, ast.Eq)
     if isinstance(op, (ast.In, ast.NotIn)):

@@ -124,6 +124,10 @@ def execute_twice(
     outcome.first_sites, outcome.first_moved, outcome.first_conditions = m.sites, m.moved, list(m.conditions)
     outcome.first_copies = m.copies
     oracle.recording = False
+    bound = [*m.sites.values(), *m.moved.values()]
+    m.bound_before = [
+        s for s in bound if isinstance(s.value, Tensor) and (hook.from_loading or not s.value.storage.epochs)
+    ]
     m.run, m.sites, m.moved, m.copies, m.conditions, m.steps = 2, {}, {}, {}, [], 0
     try:
         restore = _reload(m, hook, roots, outcome.captured, protocol, restored)
