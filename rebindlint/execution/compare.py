@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from rebindlint.execution.attributes import names_weight
 from rebindlint.execution.cells import Captured, Edge, owned_storages
+from rebindlint.execution.graphs import captured_anew
 from rebindlint.execution.guards import guard_of
 from rebindlint.execution.interpreter import Interpreter, Site
 from rebindlint.execution.places import place_of
@@ -285,6 +286,8 @@ def _holder_rebuilt(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured
     site = nearest(m.sites, cell, position)
     rebuilt = cell.edges[position + 1].holder
     if site is None or _moved_under(m, cell) or _stands_elsewhere(outcome, cell, rebuilt):
+        return None
+    if captured_anew(m, rebuilt, current(cell.edges[position])):
         return None
     if isinstance(rebuilt, (ListValue, DictValue)) and all(
         isinstance(e.holder, (ListValue, DictValue)) for e in cell.edges[position + 1 :]
