@@ -458,7 +458,7 @@ def _make(
         prefer_copy_passed=site.prefer_copy,
         source_lost=lost,
         retransformed=again,
-        certain=_is_certain(m, site, holder, described.name),
+        certain=_is_certain(m, site, holder, described.name) and not (hazard is Hazard.ADDRESS and _is_cast(now)),
         guarded=place_of(guard[1], guard[0]) if guard is not None else None,
         receiver_is_module=isinstance(holder, Obj) and holder.is_module,
         existed_before=(isinstance(holder, Obj) and described.name in holder.initial)
@@ -483,6 +483,11 @@ def _is_certain(m: Interpreter, site: Site, holder: object, name: str) -> bool:
         if any(annotation is not None and "Tensor" in text_of(annotation) for annotation in annotations):
             return True
     return False
+
+
+def _is_cast(now: Tensor | None) -> bool:
+    """The result of a cast, bound as it is: it may be the very tensor that was cast, into which a reload writes."""
+    return now is not None and now.storage.cast and not now.path
 
 
 def _old(site: Site) -> Tensor | None:

@@ -154,7 +154,7 @@ def cast(m: Interpreter, tensor: Tensor, dtype: str, node: ast.AST) -> Tensor:
     if not dtype or same_dtype(m, tensor.dtype, dtype, node):
         return tensor
     made = _copy(m, tensor, dtype)
-    made.storage.cast = tensor.storage.born == 0
+    made.storage.cast = tensor.storage.born == 0 and not (_is_concrete(tensor.dtype) and _is_concrete(dtype))
     return made
 
 
@@ -429,7 +429,9 @@ def _join(m: Interpreter, value: Value) -> None:
 
 
 def _is_number(args: list[Value]) -> bool:
-    """``torch.tensor(1.0)`` without a device: a constant in host memory."""
+    """``torch.tensor(1.0)`` or ``torch.tensor(int(x))`` without a device: a constant in host memory."""
+    if args and isinstance(args[0], Unknown) and args[0].tensor is None:
+        return args[0].label.startswith(("int(", "float(", "len("))
     return bool(args) and isinstance(args[0], Const) and isinstance(args[0].value, (int, float))
 
 
@@ -473,7 +475,10 @@ def _custom(m: Interpreter, name: str, every: list[Value], node: ast.AST) -> Val
         target = tensors[0]
         m.write(target, m.terms.of(name, *[m.term(v) for v in every]), m.epochs(every), m.sources(every))
         return Const(None)
-    return m.fresh(name, every)
+    made = m.fresh(name, every)
+    given = tensors[0] if tensors else None
+    made.storage.cast = given is not None and name.endswith("_cast") and not given.path and given.storage.born != m.run
+    return made
 
 
 def _swap(m: Interpreter, args: list[Value]) -> Value:
