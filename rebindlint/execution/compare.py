@@ -38,6 +38,7 @@ from rebindlint.model import Value as Origin
 __all__ = ["compare", "current", "nearest"]
 
 _SHAPE = re.compile(r"\bshape\d+")
+_FULL_PRECISION = ("torch.float32", "torch.float", "torch.float64", "torch.double")
 _NUMBER = re.compile(r"\b(?:item|float|int)\(\d+\)")
 
 
@@ -486,8 +487,10 @@ def _is_certain(m: Interpreter, site: Site, holder: object, name: str) -> bool:
 
 
 def _is_cast(now: Tensor | None) -> bool:
-    """The result of a cast, bound as it is: it may be the very tensor that was cast, into which a reload writes."""
-    return now is not None and now.storage.cast and not now.path
+    """The result of a cast, bound as it is: it may be the very tensor that was cast, into which a reload writes. Models are served in
+    fewer than 32 bits, so what is cast to these is another tensor.
+    """
+    return now is not None and now.storage.cast and not now.path and now.dtype not in _FULL_PRECISION
 
 
 def _old(site: Site) -> Tensor | None:
