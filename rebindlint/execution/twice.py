@@ -302,7 +302,8 @@ class _Restore:
                 if isinstance(now, Tensor) and now is not kept:
                     unsaved = name in obj.unsaved and m.index.leaves_unsaved
                     if now.storage is not kept.storage and not unsaved:
-                        if kept.storage.empty and kept.storage.born and now.storage.weight:
+                        raw = now.storage.weight and now.storage.number not in m.copies
+                        if raw and kept.storage.empty and kept.storage.born:
                             raise Raised  # what the first run emptied has no room for what was loaded
                         m.write(kept, m.term(now), now.storage.epochs)
                     m.sites.pop((id(obj), name), None)
