@@ -196,3 +196,28 @@ def test_draft_models_are_judged_by_whether_their_engine_reloads_them(file: str,
     files = {**layerwise, "engine/worker.py": worker, f"engine/{file}": text}
     found = [fact for fact in executed(**files).facts if fact.cell.name == "fused"]
     assert [fact.certain for fact in found] == [certain]
+
+
+def test_what_a_loading_function_binds_is_certain_where_the_engine_is_in_the_tree() -> None:
+    model = """
+        import torch
+        from torch import nn
+        from vllm.logger import init_logger
+
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.empty(4))
+
+            def load_weights(self, weights):
+                for name, loaded in weights:
+                    self.weight.data.copy_(loaded)
+                self.doubled = self.weight * 2
+
+            def forward(self, x):
+                return x * self.doubled
+    """
+    for top, certain in (("vllm", True), ("plugin", False)):
+        found = executed(**{f"{top}/__init__.py": "", f"{top}/model.py": model}).facts
+        assert [(fact.cell.name, fact.certain) for fact in found] == [("doubled", certain)]

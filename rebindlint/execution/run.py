@@ -180,7 +180,7 @@ def execute_hook(index: Index, hook: Hook, protocols: tuple[Protocol, ...], watc
         search.explore()
     calls = resolved_places(search.unresolved)
     facts = tuple(search.facts.values())
-    if index.is_never_reloaded(hook.function.module.name):  # only a framework outside the engine does
+    if _is_doubtful(index, hook):
         facts = tuple(replace(fact, certain=False) for fact in facts)
     return Executed(
         facts,
@@ -193,6 +193,16 @@ def execute_hook(index: Index, hook: Hook, protocols: tuple[Protocol, ...], watc
         frozenset(search.judged),
         frozenset(search.new_below),
     )
+
+
+def _is_doubtful(index: Index, hook: Hook) -> bool:
+    """Whether what the hook binds may be no hazard, however sure it is that it is bound.
+
+    That is so for a model which only a framework outside the engine reloads, and for a loading function of a plugin: which
+    of the model's functions its engine captures, and whether it captures them again after that load, is not in the tree.
+    """
+    module = hook.function.module.name
+    return index.is_never_reloaded(module) or (hook.from_loading and index.is_of_plugin(module))
 
 
 class _Search:

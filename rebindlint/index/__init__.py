@@ -42,4 +42,5 @@ def build_index(sources: Sequence[Source], config: Config) -> Index:
     tops = {(import_root(source), source.module.split(".")[0]) for source in sources}
     contains = {top: {root for root, name in tops if name == top} for top in ("vllm", "sglang")}
     index.layerwise = frozenset(contains["vllm"] | (imports_vllm - contains["sglang"]))
+    index.plugins = frozenset(imports_vllm - contains["vllm"] - contains["sglang"])
     return index

@@ -54,6 +54,7 @@ class Index:
         self.outside = Dialect()  # of the vllm that the tree imports and does not contain
         self.dialects: dict[str, Dialect] = {}
         self.layerwise: frozenset[Path] = frozenset()  # import roots of what an engine reloads layer by layer
+        self.plugins: frozenset[Path] = frozenset()  # import roots that import an engine which they do not contain
         self.readers: object = None
         self.pure: dict[object, Any] = {}  # what was found out about classes and nodes, for every execution
         self.results: dict[object, Any] = {}  # of calls that depend on constants alone, for the executions of one hook
@@ -347,6 +348,11 @@ class Index:
     def _leaves_drafts(self) -> bool:
         reloads = any(name.endswith("model_loader.reload.layerwise") for name in self.sources)
         return reloads and not any(b"draft_weight_update" in raw for raw in self.bytes.values())
+
+    def is_of_plugin(self, module: str) -> bool:
+        """Whether the engine that runs the module is somewhere else."""
+        source = self.sources.get(module)
+        return source is not None and import_root(source) in self.plugins
 
     def is_never_reloaded(self, module: str) -> bool:
         """Whether this is the file of a draft model, by its name, and the engine in the tree reloads the model alone that it drafts for."""
