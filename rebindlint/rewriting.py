@@ -254,6 +254,9 @@ def is_tensor(value: cst.BaseExpression, context: FixContext) -> bool:
 def is_allocation(value: cst.BaseExpression, fact: Rebinding) -> bool:
     """Memory whose contents at first are zeros or nobody's business; any other contents may have been changed since, and are copied."""
     empty = m.Call(func=m.Attribute(attr=m.OneOf(*[m.Name(name) for name in _EMPTY_FACTORIES])))
+    made_elsewhere = m.Call(func=m.Attribute(attr=m.OneOf(*[m.Name(name) for name in _ON_TENSORS])))
+    if m.matches(value, made_elsewhere):  # on another path it may have been made otherwise, or written since
+        return False
     return m.matches(value, empty) or (fact.zeroed and isinstance(value, cst.Call))
 
 

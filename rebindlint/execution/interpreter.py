@@ -330,6 +330,7 @@ class Interpreter:
                 storage.epochs = epochs if self.run == SECOND else storage.epochs | epochs
         storage.sources |= sources
         storage.changed = self.run
+        storage.zeroed = False
 
     def transform(self, target: Tensor, content: object, epochs: int, sources: frozenset[int] = frozenset()) -> None:
         """``target`` is computed from itself in place. On top of what the first run left, that is done twice."""
