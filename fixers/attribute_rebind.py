@@ -32,7 +32,8 @@ class AttributeRebind(Fixer):
                 None  # a copy in the first run could leave another layout behind, or write into somebody else's tensor
             )
         applicability = Applicability.SAFE if fact.same_layout else Applicability.UNSAFE
-        if fact.receiver_is_module and fact.weight_dependent:  # what does not hold weights is not made a parameter
+        # what does not hold weights is not made a parameter, nor what no checkpoint has by the time that loaders look for all of them
+        if fact.receiver_is_module and fact.weight_dependent and not fact.from_loading:
             called = call_helper(bound, bound.value, context, may_be_none=True)
             if called is not None:
                 message = f"Copy into `{bound.attribute}` through `{context.dialect.function}`"

@@ -181,6 +181,7 @@ class Rebinding:
     not_called: bool = False  # nothing skips the refresh but that the reload does not call the hook again
     guarded: Place | None = None  # the condition that skipped the refresh
     # what the fixers ask
+    from_loading: bool = False  # a model does it while it loads its weights
     receiver_is_module: bool = False  # the object that gets the attribute is an nn.Module
     existed_before: bool = False  # the cell was bound before the hook ran for the first time
     may_alias: bool = False  # the value may share storage with what the cell held

@@ -226,6 +226,7 @@ def _weakest(facts: Sequence[Rebinding]) -> Rebinding:
         value=first.value if len(origins) == 1 else Value.UNKNOWN,
         certain=all(f.certain for f in facts),
         weight_dependent=any(f.weight_dependent for f in facts),
+        from_loading=any(f.from_loading for f in facts),
         receiver_is_module=all(f.receiver_is_module for f in facts),
         existed_before=any(f.existed_before for f in facts),
         may_alias=any(f.may_alias for f in facts),

@@ -77,6 +77,7 @@ def test_a_released_source_comes_back_with_the_next_load(release: str) -> None:
 def test_an_engine_that_reloads_directly_does_not_make_a_deleted_parameter_again(consumed: str) -> None:
     text = in_method(consumed, reads="layer.packed").replace("return layer.weight, layer.scale, ", "return ")
     direct = [fact for fact in facts(hooks=text) if Protocol.DIRECT in fact.protocols]
+    assert direct
     assert all(fact.restored for fact in direct)  # only where a framework puts its parameters back first
 
 
@@ -176,10 +177,12 @@ def test_a_reload_raises_that_copies_back_into_memory_of_another_shape(moved: st
     assert {p.value for fact in found if fact.cell.name == "weight" for p in fact.protocols} == expected
 
 
-def test_a_reload_raises_that_copies_back_into_what_the_first_run_emptied() -> None:
-    body = "if layer.packed is None:\n    layer.packed = layer.weight * 2\n    layer.weight.data = torch.empty(0)"
-    found = facts(hooks=in_method(body, reads="layer.packed"))
-    assert not any(Protocol.LAYERWISE in fact.protocols for fact in found)
+@pytest.mark.parametrize(("emptied", "found"), [("torch.empty(4, 4)", True), ("torch.empty(0)", False)])
+def test_a_reload_raises_that_copies_back_into_what_the_first_run_emptied(emptied: str, found: bool) -> None:
+    body = f"if layer.packed is None:\n    layer.packed = layer.weight * 2\n    layer.weight.data = {emptied}"
+    packed = [fact for fact in facts(hooks=in_method(body, reads="layer.packed")) if fact.cell.name == "packed"]
+    assert packed
+    assert any(Protocol.LAYERWISE in fact.protocols for fact in packed) == found
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,8 @@ def execute_hook(index: Index, hook: Hook, protocols: tuple[Protocol, ...], watc
         search.explore()
     calls = resolved_places(search.unresolved)
     facts = tuple(search.facts.values())
+    if hook.from_loading:
+        facts = tuple(replace(fact, from_loading=True) for fact in facts)
     if _is_doubtful(index, hook):
         facts = tuple(replace(fact, certain=False) for fact in facts)
     return Executed(
@@ -351,6 +353,7 @@ def combine(left: Rebinding, right: Rebinding) -> Rebinding:
         value=left.value if left.value is right.value else Value.UNKNOWN,
         certain=left.certain or right.certain,
         weight_dependent=left.weight_dependent or right.weight_dependent,
+        from_loading=left.from_loading or right.from_loading,
         receiver_is_module=left.receiver_is_module and right.receiver_is_module,
         existed_before=left.existed_before or right.existed_before,
         may_alias=left.may_alias or right.may_alias,

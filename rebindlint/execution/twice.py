@@ -41,8 +41,7 @@ from rebindlint.execution.values import (
 )
 from rebindlint.index.classes import ClassInfo, FunctionInfo
 from rebindlint.index.hooks import LAYER_NAMES, POST_LOAD, Hook
-from rebindlint.index.loaders import LOADED, WEIGHTS
-from rebindlint.index.modules import text_of
+from rebindlint.index.loaders import LOADED, WEIGHTS, is_module_annotation
 from rebindlint.index.tree import Index
 from rebindlint.model import Protocol
 
@@ -187,15 +186,11 @@ def _objects(m: Interpreter, hook: Hook) -> tuple[Value | None, dict[str, Value]
     for argument in names:
         if hook.lazy and receiver is None and argument is names[0] and argument.arg == "self":
             arguments["self"] = Obj("self", is_module=True, exact=False)  # it is put in the place of a method
-        elif argument.arg in LAYER_NAMES or _is_module_annotation(m, info, argument):
+        elif argument.arg in LAYER_NAMES or is_module_annotation(argument.annotation):
             arguments[argument.arg] = _layer(m, info, argument)
         elif argument in required or (hook.lazy and names_weight(argument.arg)):
             arguments[argument.arg] = _argument(m, info, argument)
     return receiver, arguments
-
-
-def _is_module_annotation(m: Interpreter, info: FunctionInfo, argument: ast.arg) -> bool:
-    return argument.annotation is not None and text_of(argument.annotation).strip("'\"").endswith("nn.Module")
 
 
 def _layer(m: Interpreter, info: FunctionInfo, argument: ast.arg) -> Obj:

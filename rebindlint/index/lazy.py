@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rebindlint.index.classes import FunctionInfo, own_nodes
 from rebindlint.index.hooks import Hook, belongs_to_loading
-from rebindlint.index.lazy_text import candidates, fates, names_weight
+from rebindlint.index.lazy_text import candidates, fates, mentions_weight
 from rebindlint.index.modules import FunctionNode, Module, descend
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _mentions_weight(index: Index, info: FunctionInfo) -> bool:
     if starts is None:
         starts = index.pure[("lines", info.module.shown)] = [0, *(m.end() for m in re.finditer(rb"\r\n?|\n", raw))]
     last = info.node.end_lineno or info.node.lineno
-    return names_weight(raw, starts[info.node.lineno - 1], starts[last] if last < len(starts) else len(raw))
+    return mentions_weight(raw, starts[info.node.lineno - 1], starts[last] if last < len(starts) else len(raw))
 
 
 def _called_by_loading(index: Index, module: Module) -> set[str]:

@@ -15,7 +15,7 @@ from rebindlint.index.hooks import belongs_to_loading
 if TYPE_CHECKING:
     from rebindlint.index.tree import Index
 
-__all__ = ["candidates", "fates", "names_weight", "numbers_of_weights"]
+__all__ = ["candidates", "fates", "mentions_weight", "numbers_of_weights"]
 
 # Each begins with a literal, which is searched for several times as fast as anything else.
 _ABSENT = re.compile(rb" is (?:not )?None\b")
@@ -38,6 +38,16 @@ _BELOW = 2_700  # characters below a guard among which the attribute is assigned
 _AFTER = 360
 _CALLEE = 1_500  # characters of a function of the same file that is called there
 _CALLEES = 8
+_DEF = re.compile(rb"def (\w+)", re.ASCII)
+_READ = re.compile(rb"\.item\(\)|(?:float|scalar)\(")
+_NUMBER = re.compile(
+    rb"\.(\w*(?:scale|weight|bias|zero)\w*)[ \t]*(?::[^=\n]+)?=[ \t]*(?:\(\s*)?"
+    rb"(?:[\w.]*(?:scale|weight|bias|zero)\w*(?:\.\w+\([^()\n]*\))*\.item\(\)"
+    rb"|\w*(?:float|scalar)\([\w.]*\.\w*(?:scale|weight|bias|zero)\w*\))"
+)
+_BEFORE = ("__init__", "__post_init__", "create_weights")
+_FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.M)
+_DROPS = re.compile(r"[ \t]*(?::[^=\n]+)?=[ \t]*(?:None\b|\{\}|dict\(\))|\.clear\(\)")
 
 
 def candidates(raw: bytes) -> set[str]:
@@ -48,12 +58,12 @@ def candidates(raw: bytes) -> set[str]:
             continue
         below = _ASSIGNED.finditer(raw, start, start + _BELOW)
         assigned = next((a for a in below if name in (a.group(1), a.group(2))), None)
-        if assigned is not None and names_weight(raw, start, assigned.end() + _AFTER):
+        if assigned is not None and mentions_weight(raw, start, assigned.end() + _AFTER):
             found.add(name)
     for match in _FLAG.finditer(raw) if b" = True" in raw else ():
         name = match.group(1)
         below_it = raw.find(b"." + name + b" = True", match.end(), match.end() + _BELOW)
-        if below_it >= 0 and names_weight(raw, match.end(), below_it + _AFTER):
+        if below_it >= 0 and mentions_weight(raw, match.end(), below_it + _AFTER):
             found.add(name)
     return {name.decode() for name in found}
 
@@ -75,7 +85,7 @@ def _guards(raw: bytes) -> Iterator[tuple[bytes, int]]:
             yield match.group(1), match.end()
 
 
-def names_weight(raw: bytes, start: int, end: int) -> bool:
+def mentions_weight(raw: bytes, start: int, end: int) -> bool:
     """Whether the text between two places mentions a weight, or calls a function of the same file that does."""
     if _SOURCE.search(raw, start, end):
         return True
@@ -105,20 +115,6 @@ def fates(text: str, names: set[str], is_loading: Callable[[str], bool]) -> dict
         if found[name] != "refreshed" and is_loading(inside) and inside not in _BEFORE:
             found[name] = "dropped" if _DROPS.match(text, match.end()) else "refreshed"
     return found
-
-
-_BEFORE = ("__init__", "__post_init__", "create_weights")
-_FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.M)
-_DROPS = re.compile(r"[ \t]*(?::[^=\n]+)?=[ \t]*(?:None\b|\{\}|dict\(\))|\.clear\(\)")
-
-
-_DEF = re.compile(rb"def (\w+)", re.ASCII)
-_READ = re.compile(rb"\.item\(\)|(?:float|scalar)\(")
-_NUMBER = re.compile(
-    rb"\.(\w*(?:scale|weight|bias|zero)\w*)[ \t]*(?::[^=\n]+)?=[ \t]*(?:\(\s*)?"
-    rb"(?:[\w.]*(?:scale|weight|bias|zero)\w*(?:\.\w+\([^()\n]*\))*\.item\(\)"
-    rb"|\w*(?:float|scalar)\([\w.]*\.\w*(?:scale|weight|bias|zero)\w*\))"
-)
 
 
 def _in_loading(index: Index, raw: bytes, offset: int) -> bool:

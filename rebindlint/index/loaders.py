@@ -31,6 +31,7 @@ __all__ = [
     "bodies",
     "find_loaders",
     "functions_called",
+    "is_module_annotation",
     "overriding_classes",
 ]
 
@@ -241,10 +242,11 @@ def _has_module(index: Index, info: FunctionInfo) -> bool:
         beside = not cls.node.bases and any(index.is_module(below) for below in index.subclasses(cls))
         return index.is_module(cls) or beside
     spec = info.node.args
-    return any(a.arg in LAYER_NAMES or _is_module(a.annotation) for a in [*spec.posonlyargs, *spec.args])
+    return any(a.arg in LAYER_NAMES or is_module_annotation(a.annotation) for a in [*spec.posonlyargs, *spec.args])
 
 
-def _is_module(annotation: ast.expr | None) -> bool:
+def is_module_annotation(annotation: ast.expr | None) -> bool:
+    """Whether it says ``nn.Module``, also in quotes."""
     return annotation is not None and text_of(annotation).strip("'\"").endswith("nn.Module")
 
 
