@@ -125,10 +125,17 @@ def _binding_statements(m: Interpreter, body: list[ast.stmt], info: FunctionInfo
     key = (id(body), start)
     known = m.index.binding_statements.get(key)
     if known is None:
-        simple = [n for n in descend(*body[start:]) if isinstance(n, ast.stmt) and not hasattr(n, "body")]
-        found = frozenset(id(n) for n in simple if _counts(n, info.handed_through))
-        known = m.index.binding_statements[key] = found
+        found = (_bindings_of(m, statement, info) for statement in body[start:])
+        known = m.index.binding_statements[key] = frozenset().union(*found)
     return known
+
+
+def _bindings_of(m: Interpreter, statement: ast.stmt, info: FunctionInfo) -> frozenset[int]:
+    if not hasattr(statement, "body"):
+        return frozenset((id(statement),)) if _counts(statement, info.handed_through) else frozenset()
+    arms = [getattr(statement, name, []) for name in ("body", "orelse", "finalbody")]
+    arms += [part.body for name in ("handlers", "cases") for part in getattr(statement, name, [])]
+    return frozenset().union(*(_binding_statements(m, arm, info) for arm in arms))
 
 
 def _counts(statement: ast.stmt, handed_through: frozenset[str]) -> bool:

@@ -126,7 +126,9 @@ def _if(m: Interpreter, node: ast.If, env: Env) -> None:
             keys = [key for key, _ in oracle.asked[asked:]]
         else:
             keys = oracle.consulted[before:] or governing(m, shape, env)
-        if keys:
+        if m.inside_helper:  # how the first run replaces a parameter makes no difference to what the second one does
+            oracle.fixed.update(key for key, _ in oracle.asked[asked:])
+        elif keys:
             weigh(m, node, taken, keys)
     else:
         taken = conditions.assume(m, node.test, env, shape.kind is Kind.HOLDS)
