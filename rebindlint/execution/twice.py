@@ -39,6 +39,7 @@ from rebindlint.execution.values import (
     Unknown,
     Value,
 )
+from rebindlint.execution.workspaces import fill_workspaces
 from rebindlint.index.classes import ClassInfo, FunctionInfo
 from rebindlint.index.hooks import LAYER_NAMES, POST_LOAD, Hook
 from rebindlint.index.loaders import LOADED, WEIGHTS, is_module_annotation
@@ -119,6 +120,8 @@ def execute_twice(
             outcome.captured = []
             return outcome
         known.add(signature)
+    if not hook.lazy:
+        fill_workspaces(m, roots)
     outcome.captured = walk(m, [*roots, *shared_roots(m)], outcome.numbers)
     outcome.first_sites, outcome.first_moved, outcome.first_conditions = m.sites, m.moved, list(m.conditions)
     outcome.first_copies = m.copies
