@@ -36,6 +36,7 @@ class Oracle:
         ] = []  # how much was asked, what decided, what was missed
         self.idle: dict[Hashable, int] = {}  # added to the rank of a question whose other answer leads to none
         self.consulted: list[Hashable] = []  # every question that came up, also again
+        self.refusing: tuple[Hashable, ...] = ()  # what a check hung on that the path failed, and asked nothing itself
         self.rank = 0
         self.fixed: set[Hashable] = set()  # answers that must not be flipped
         self._avoid = avoid  # answers after which the first run raised
@@ -120,6 +121,7 @@ class Explorer:
         self.avoid: set[tuple[Hashable, int]] = set()
         self.exhausted = False
         self.sampled = False  # arms that lead to no statement that binds anything were left out
+        self._relented: set[tuple[Hashable, int]] = set()  # answers tried because a check had failed with the other
         self._todo: list[tuple[int, int, dict[Hashable, int], int, frozenset[int], bool]] = [
             (-1, 0, {}, 0, frozenset(), False),
             (-1, 1, {}, 1, frozenset(), False),
@@ -212,8 +214,17 @@ class Explorer:
         heapq.heappush(self._todo, (rank, self._number, plan, default, goal, uncovers))
 
     def backtrack(self, oracle: Oracle, default: int) -> None:
-        """The first run raised: the last answer was not to be had, so the same plan is tried with another."""
+        """The first run raised: the last answer was not to be had, so the same plan is tried with another.
+
+        Where it was a check of what had been bound before, also with another answer to what that hung on.
+        """
         self.failures += 1
+        options_of = dict([*oracle.loading, *oracle.asked])
+        for key in oracle.refusing:
+            other = 1 - min(oracle.answers.get(key, 0), 1)
+            if options_of.get(key) == 2 and key not in oracle.fixed and (key, other) not in self._relented:
+                self._relented.add((key, other))
+                self._push(0, {**oracle.answers, key: other}, default)
         for position in range(len(oracle.asked) - 1, -1, -1):
             key, options = oracle.asked[position]
             taken = oracle.answers[key]

@@ -132,6 +132,8 @@ def _if(m: Interpreter, node: ast.If, env: Env) -> None:
             weigh(m, node, taken, keys)
     else:
         taken = conditions.assume(m, node.test, env, shape.kind is Kind.HOLDS)
+        if m.run == 1 and taken != (shape.kind is Kind.HOLDS):
+            oracle.refusing = tuple(governing(m, shape, env))
     m.decided(node.test, taken)
     if not keys:
         execute(m, node.body if taken else node.orelse, env)
