@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from rebindlint.execution.constructed import Constructed, literal_argument, possible_writes, shared_question
 from rebindlint.execution.elements import element_classes
+from rebindlint.execution.exchanged import exchange_class
 from rebindlint.execution.interpreter import Interpreter, Raised, Site
 from rebindlint.execution.torch_table import SIZED
 from rebindlint.execution.values import (
@@ -146,6 +147,8 @@ def attribute(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
     elif name in obj.absent and (id(obj), name) not in m.revived:
         raise Raised(f"no attribute {name}")
     value = _initial(m, obj, name, node)
+    if isinstance(value, Obj):
+        exchange_class(m, obj, name, value)
     if isinstance(value, (Tensor, Unknown)) and _is_computed(m, obj, name):
         value = m.fresh(f"init {obj.label}.{name}", dtype=value.dtype if isinstance(value, Tensor) else "")
         value.storage.born = value.storage.changed = 0

@@ -128,6 +128,7 @@ class Interpreter:
         self.padded: set[int] = set()  # numbers of the storages that the first run padded something into
         self.overlaps: list[Site] = []
         self.rejected: list[Site] = []  # calls with an argument that the callee does not take
+        self.exchanges: dict[int, list[tuple[tuple[str, ...], ClassInfo]]] = {}  # id of an object -> classes below it
         self.governing: list[tuple[Hashable, ...]] = []  # per arm that we are in, the questions that led into it
         self.governed: dict[str, tuple[Hashable, ...]] = {}  # an attribute -> the questions that what it holds hangs on
         self.created_by: dict[
