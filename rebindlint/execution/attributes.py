@@ -530,7 +530,7 @@ def _write_object(m: Interpreter, obj: Obj, name: str, value: Value, binding: Bi
         binding = Binding.PARAMETER
     elif isinstance(value, Const) and value.value is None and maybe_tensor(old or NOTHING) is not None:
         binding = Binding.RELEASE
-    _register(obj, name, tensor, binding)
+    _register(m, obj, name, tensor, binding)
     obj.attributes[name] = tensor if tensor is not None else value
     _note(m, obj, name, value, old, binding)
     if "{" in name and tensor is not None and tensor.is_parameter:
@@ -564,9 +564,12 @@ def _may_be_computed(m: Interpreter, obj: Obj, name: str) -> bool:
     return not written and names_weight(name)
 
 
-def _register(obj: Obj, name: str, tensor: Tensor | None, binding: Binding) -> None:
+def _register(m: Interpreter, obj: Obj, name: str, tensor: Tensor | None, binding: Binding) -> None:
     if not obj.is_module:
         return
+    if m.run == 1 and tensor is not None and not tensor.is_parameter and initial.is_empty_buffer(m, obj, name):
+        obj.registered.add(name)
+        obj.unsaved.add(name)
     if binding is Binding.PARAMETER:
         obj.registered.add(name)
     elif tensor is not None and not tensor.is_parameter and name in obj.registered:

@@ -45,6 +45,7 @@ __all__ = [
     "before_write",
     "class_value",
     "exists",
+    "is_empty_buffer",
     "is_submodule",
     "module_value",
     "tie",
@@ -169,6 +170,12 @@ def attribute(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
 def _is_computed(m: Interpreter, obj: Obj, name: str) -> bool:
     """A buffer that no checkpoint has: the constructor computes it and registers it as not persistent."""
     return obj.cls is not None and any(not write.persistent for write in _all_writes(m, obj.cls, name))
+
+
+def is_empty_buffer(m: Interpreter, obj: Obj, name: str) -> bool:
+    """Whether the constructor registers None as a buffer that is not persistent: a tensor that is assigned to it is registered."""
+    writes = _all_writes(m, obj.cls, name) if obj.cls is not None else []
+    return any(not w.persistent and isinstance(w.value, ast.Constant) and w.value.value is None for w in writes)
 
 
 def _initial(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:

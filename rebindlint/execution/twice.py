@@ -298,6 +298,8 @@ class _Restore:
             for name, kept in tensors.items():
                 now = obj.attributes.get(name)
                 if isinstance(now, Tensor) and now is not kept:
+                    if name in obj.unsaved and name not in obj.registered:
+                        raise Raised  # the buffer cannot be registered where the hook put a plain attribute
                     unsaved = name in obj.unsaved and m.index.leaves_unsaved
                     if now.storage is not kept.storage and not unsaved:
                         raw = now.storage.weight and now.storage.number not in m.copies
