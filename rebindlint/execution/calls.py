@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Hashable
 from dataclasses import replace
 
@@ -62,6 +63,8 @@ _TRANSPARENT = frozenset(
     }
 )
 _NO_MODULES = ("Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer")
+# by their names functions that put what they are given into another layout, which takes other memory
+_REORDERS = re.compile(r"(?:^|_)(?:re|pre)?(?:pack|shuffle|swizzle)(?:_|$)")
 _SUPPORT = ("is_supported", "supports_", "_supports")
 _NO_EFFECT = (
     "is_",
@@ -528,11 +531,9 @@ def summarise(m: Interpreter, label: str, args: list[Value], keywords: dict[str,
     """
     every = [*args, *keywords.values()]
     name = label.rpartition(".")[2]
-    given = [
-        t
-        for v in every
-        if (t := attributes.maybe_tensor(v)) is not None or (isinstance(v, ListValue) and _holds_tensor(v))
-    ]
+    reorders = _REORDERS.search(name) is not None
+    found = ((v, attributes.operand(m, v) if reorders else attributes.maybe_tensor(v)) for v in every)
+    given = [t for v, t in found if t is not None or (isinstance(v, ListValue) and _holds_tensor(v))]
     inner = ",".join(label_of(a) for a in every)
     if not given or name.lstrip("_").startswith(_NO_EFFECT) or name.endswith(("_cls", "_class")):
         _not_entered(m, label, node, Assumption.HARMLESS if given else Assumption.SAME)
@@ -547,9 +548,9 @@ def summarise(m: Interpreter, label: str, args: list[Value], keywords: dict[str,
         if target is not None and writes:
             m.write(target, m.terms.of(label, *[m.term(v) for v in every]), m.epochs(every), m.sources(every))
         return NOTHING
-    if name in torch_table.ALLOCATE:
+    if name in torch_table.ALLOCATE or reorders:
         _not_entered(m, label, node, Assumption.ALLOCATES)
-        return m.fresh(name, every)
+        return m.fresh(name if name in torch_table.ALLOCATE else label, every)
     _not_entered(m, label, node, Assumption.MAYBE_ALLOCATES)
     return m.fresh(label, every, certain=False)
 
