@@ -19,7 +19,7 @@ from rebindlint.report.words import answered
 HOOKS = """\
 import torch
 from torch import nn
-from kernels import pack
+from kernels import describe
 
 
 class Layer(nn.Module):
@@ -42,7 +42,7 @@ class Layer(nn.Module):
             self.transposed = self.weight.t().contiguous()
         if self.config.late:
             self.config.seen = True
-        self.packed = pack(self.weight)
+        self.packed = describe(self.weight)
 
     def forward(self, x):
         return x @ self.transposed, self.cached, self.packed

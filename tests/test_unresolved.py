@@ -35,7 +35,7 @@ class Layer(nn.Module):
         mode = kernels.mode(self.config)
         if mode == "a":
             kernels.note("a")
-        self.packed = kernels.pack(self.weight)
+        self.packed = kernels.fold(self.weight)
         self.scale = kernels.zeros_like(self.weight)
 
     def forward(self, x):
@@ -84,7 +84,7 @@ def test_each_call_is_listed_once_with_what_was_assumed(project: Path) -> None:
         (14, "kernels.shuffle"): (Assumption.WRITES,),
         (15, "kernels.mode"): (Assumption.SAME,),
         (17, "kernels.note"): (Assumption.SAME,),
-        (18, "kernels.pack"): (Assumption.MAYBE_ALLOCATES,),
+        (18, "kernels.fold"): (Assumption.MAYBE_ALLOCATES,),
         (19, "kernels.zeros_like"): (Assumption.ALLOCATES,),
     }
 
@@ -104,7 +104,7 @@ def test_the_notes_stand_among_the_findings_in_the_order_of_the_source(project: 
     lines = result.stdout.splitlines()
     assert [line.split(": ")[1].split(" ")[0] for line in lines[:-1]] == ["RB004"] * 4 + ["RB101", "RB004"] * 2
     assert lines[5] == (
-        "hooks.py:18:23: RB004 `kernels.pack` could not be entered; assumed that it returns a newly allocated tensor, "
+        "hooks.py:18:23: RB004 `kernels.fold` could not be entered; assumed that it returns a newly allocated tensor, "
         "if it is a tensor at all"
     )
     assert lines[-1].startswith("Found 2 hazards (1 error, 1 warning, 6 notes) in 1 file.")
@@ -162,8 +162,8 @@ def test_selecting_other_rules_does_not_hide_what_was_asked_for(project: Path) -
 
 
 def test_a_declared_function_is_no_longer_unresolved(project: Path) -> None:
-    (project / "pyproject.toml").write_text('[tool.rebindlint]\njobs = 1\nallocators = ["kernels.pack"]\n')
-    assert "`kernels.pack`" not in run("--show-unresolved", "--select", "RB004", "hooks.py").stdout
+    (project / "pyproject.toml").write_text('[tool.rebindlint]\njobs = 1\nallocators = ["kernels.fold"]\n')
+    assert "`kernels.fold`" not in run("--show-unresolved", "--select", "RB004", "hooks.py").stdout
 
 
 # ---- sampled arms

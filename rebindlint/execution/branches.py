@@ -14,7 +14,7 @@ from rebindlint.execution.values import Env
 from rebindlint.index.classes import FunctionInfo, binds
 from rebindlint.index.modules import descend, is_type_checking
 
-__all__ = ["MOST_KEYS", "Kind", "Shape", "governing", "hangs_on", "shape_of", "weigh"]
+__all__ = ["MOST_KEYS", "Kind", "Shape", "bindings_behind", "governing", "hangs_on", "shape_of", "weigh"]
 
 _PADDING = re.compile(r"(?:^|_)pad(?:_|$)")
 _NEAR = 2  # calls from the hook: conditions whose arms are worth several tries
@@ -106,8 +106,7 @@ def weigh(m: Interpreter, node: ast.If, taken: bool, keys: Sequence[Hashable]) -
     last = (node.body if taken else node.orelse or [node])[-1]
     leaves = isinstance(last, (ast.Return, ast.Continue, ast.Break))
     if leaves:  # the other arm goes on to what stands behind it
-        for body, position in m.frame.blocks:
-            goal |= _binding_statements(m, body, m.frame.info, position + 1)
+        goal |= bindings_behind(m)
     # without another arm it only leaves something out
     idle = 0 if leaves else FAR if node.orelse else 2 * FAR
     if goal and m.run <= 1 and len(m.frames) <= _NEAR:
@@ -116,6 +115,14 @@ def weigh(m: Interpreter, node: ast.If, taken: bool, keys: Sequence[Hashable]) -
     for key in keys:
         m.oracle.goals[key] = m.oracle.goals.get(key, frozenset()) | goal
         m.oracle.idle[key] = min(m.oracle.idle.get(key, idle), idle)
+
+
+def bindings_behind(m: Interpreter) -> frozenset[int]:
+    """The statements that bind something behind the one that is executed, in the blocks around it."""
+    goal: frozenset[int] = frozenset()
+    for body, position in m.frame.blocks:
+        goal |= _binding_statements(m, body, m.frame.info, position + 1)
+    return goal
 
 
 def _binding_statements(m: Interpreter, body: list[ast.stmt], info: FunctionInfo, start: int = 0) -> frozenset[int]:

@@ -548,11 +548,13 @@ def summarise(m: Interpreter, label: str, args: list[Value], keywords: dict[str,
         if target is not None and writes:
             m.write(target, m.terms.of(label, *[m.term(v) for v in every]), m.epochs(every), m.sources(every))
         return NOTHING
-    if name in torch_table.ALLOCATE or reorders:
+    if name in torch_table.ALLOCATE:
         _not_entered(m, label, node, Assumption.ALLOCATES)
-        return m.fresh(name if name in torch_table.ALLOCATE else label, every)
-    _not_entered(m, label, node, Assumption.MAYBE_ALLOCATES)
-    return m.fresh(label, every, certain=False)
+        return m.fresh(name, every)
+    _not_entered(m, label, node, Assumption.ALLOCATES if reorders else Assumption.MAYBE_ALLOCATES)
+    made = m.fresh(label, every, certain=False)
+    made.storage.reordered = reorders
+    return made
 
 
 def _not_entered(m: Interpreter, label: str, node: ast.AST, assumed: Assumption) -> None:

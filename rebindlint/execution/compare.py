@@ -475,7 +475,7 @@ def _make(
 def _is_certain(m: Interpreter, site: Site, holder: object, name: str) -> bool:
     """Whether the bound value is known to be a tensor (or several): by what made it, or by the attribute's annotation."""
     values = site.value.items if isinstance(site.value, ListValue) else [site.value]
-    if all(not isinstance(value, Tensor) or value.certain for value in values):
+    if all(not isinstance(value, Tensor) or value.certain or value.storage.reordered for value in values):
         return True
     if not isinstance(holder, Obj) or holder.cls is None:
         return False

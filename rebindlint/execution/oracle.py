@@ -36,7 +36,8 @@ class Oracle:
         ] = []  # how much was asked, what decided, what was missed
         self.idle: dict[Hashable, int] = {}  # added to the rank of a question whose other answer leads to none
         self.consulted: list[Hashable] = []  # every question that came up, also again
-        self.refusing: tuple[Hashable, ...] = ()  # what a check hung on that the path failed, and asked nothing itself
+        # what a check hung on that the path failed, and asked nothing itself; and the binding statements behind it
+        self.refusing: tuple[tuple[Hashable, ...], frozenset[int]] = ((), frozenset())
         self.rank = 0
         self.fixed: set[Hashable] = set()  # answers that must not be flipped
         self._avoid = avoid  # answers after which the first run raised
@@ -220,11 +221,14 @@ class Explorer:
         """
         self.failures += 1
         options_of = dict([*oracle.loading, *oracle.asked])
-        for key in oracle.refusing:
+        keys, goal = oracle.refusing
+        for key in keys:
             other = 1 - min(oracle.answers.get(key, 0), 1)
             if options_of.get(key) == 2 and key not in oracle.fixed and (key, other) not in self._relented:
                 self._relented.add((key, other))
-                self._push(0, {**oracle.answers, key: other}, default)
+                self._number += 1
+                plan = {**oracle.answers, key: other}
+                heapq.heappush(self._retries, (-len(oracle.asked), self._number, plan, default, goal))
         for position in range(len(oracle.asked) - 1, -1, -1):
             key, options = oracle.asked[position]
             taken = oracle.answers[key]

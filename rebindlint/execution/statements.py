@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from rebindlint.execution import attributes, conditions, tensors
-from rebindlint.execution.branches import MOST_KEYS, Kind, governing, hangs_on, shape_of, weigh
+from rebindlint.execution.branches import MOST_KEYS, Kind, bindings_behind, governing, hangs_on, shape_of, weigh
 from rebindlint.execution.expressions import binary, bind, evaluate, items_of, key_of
 from rebindlint.execution.interpreter import (
     MAX_STEPS,
@@ -133,7 +133,7 @@ def _if(m: Interpreter, node: ast.If, env: Env) -> None:
     else:
         taken = conditions.assume(m, node.test, env, shape.kind is Kind.HOLDS)
         if m.run == 1 and taken != (shape.kind is Kind.HOLDS):
-            oracle.refusing = tuple(governing(m, shape, env))
+            oracle.refusing = tuple(governing(m, shape, env)), bindings_behind(m)
     m.decided(node.test, taken)
     if not keys:
         execute(m, node.body if taken else node.orelse, env)

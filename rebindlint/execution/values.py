@@ -77,6 +77,7 @@ class Storage:
         "epochs",
         "number",
         "on_host",
+        "reordered",
         "scratch",
         "sources",
         "weight",
@@ -102,6 +103,7 @@ class Storage:
         self.weight = weight  # name of the weight that loading writes here, if any
         self.zeroed = zeroed
         self.cast = False  # a copy only because of another dtype, of what was there before the hook
+        self.reordered = False  # by its name what made it puts elements into another order, which takes other memory
         self.scratch = False  # nobody relies on what it holds
         self.empty = False  # known to have no elements, and so no address
         self.on_host = False  # known not to be on the device: no graph can hold it
