@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from rebindlint.model import Protocol
 from rebindlint.runtime.capture import Capture
 from rebindlint.runtime.difference import Difference
-from rebindlint.runtime.dispatch import Junk
+from rebindlint.runtime.filling import Junk
 from rebindlint.runtime.findings import Reader, StorageState
 from rebindlint.runtime.recorder import External
 from rebindlint.runtime.sites import Site, resolve

@@ -14,6 +14,11 @@ garbage. The result is wrong now and then, and without any error.
 Reported are registered parameters and buffers and tensors that the captured step reads; a workspace that the
 step writes itself is not.
 
+Filled is what `torch.empty`, `empty_like`, `empty_strided`, `empty_permuted` and the tensors' `new_empty` and
+`new_empty_strided` give, wherever they are called in Python. Not filled is what native code, TorchScript and code
+that is compiled already allocate for themselves, what `torch.Tensor(size)` and `resize_` give, and what comes from a
+name that was imported before (`from torch import empty`).
+
 ## Example
 
 A checkpoint lacks one tensor of a layer. The loader materialises all tensors of the layer with `torch.empty`,

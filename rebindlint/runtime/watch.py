@@ -2,13 +2,12 @@
 
 `Watch` is a context manager around the host's reload. While it is open it wraps ``__setattr__`` of the host's classes
 that the census saw on the way to tensors, modules among them, how ``nn.Module`` registers, the ``data`` descriptor of
-tensors, their ``set_`` and ``torch.utils.swap_tensors``; a dispatch mode fills uninitialised allocations. On exit,
-also after an exception, every patched attribute is as it was. Nothing in here raises into the host, and no event keeps
-a tensor: storages are named by number and weakly referenced.
+tensors, their ``set_`` and ``torch.utils.swap_tensors``; torch's factories of uninitialised memory fill it (`Filling`).
+On exit, also after an exception, every patched attribute is as it was. Nothing in here raises into the host, and no
+event keeps a tensor: storages are named by number and weakly referenced.
 
-Not seen: writes to ``__dict__``, ``_parameters[...]`` and containers, ``object.__setattr__``, plain attributes of
-modules of classes that come with the reload, and allocations of other threads (a dispatch mode belongs to its thread).
-The census finds what they did, without a line.
+Not seen: writes to ``__dict__``, ``_parameters[...]`` and containers, ``object.__setattr__``, and plain attributes of
+modules of classes that come with the reload. The census finds what they did, without a line.
 """
 
 from __future__ import annotations
@@ -24,7 +23,8 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
-from rebindlint.runtime.dispatch import Junk, JunkMode
+from rebindlint.runtime.filling import Filling, Junk
+from rebindlint.runtime.patches import patched
 from rebindlint.runtime.sites import RawSite, entering_frame, raw_sites
 from rebindlint.runtime.storages import WeakStorages, storage_of
 
@@ -66,20 +66,29 @@ class Watch:
 
     def __init__(self, classes: Iterable[type] = (), *, blame: bool = True, junk: bool = True) -> None:
         self.events: list[Event] = []
-        self.lost = 0  # events that could not be noted
+        self._lost = 0
         self.refused = ""  # why nothing could be watched, "" when it was
         self.without_lines = False  # too many watches have patched already
-        self.junk: list[Junk] = []  # allocations that were filled
         seen = list(classes) if blame else []
         self._classes = [cls for cls in seen if _watchable(cls)]
         modules = [cls for cls in seen if issubclass(cls, torch.nn.Module)]
         # bases come last, so that what a class inherits is not wrapped twice
         self._modules = tuple(sorted(modules, key=lambda cls: -len(cls.__mro__))) or (torch.nn.Module,)
         self._blame = blame
-        self._fill = junk
+        self._filling = Filling() if junk else None
         self._weak = WeakStorages()
         self._undo = contextlib.ExitStack()
         self._entered: FrameType | None = None  # call chains end where the reload was entered; only kept while it runs
+
+    @property
+    def junk(self) -> list[Junk]:
+        """The allocations that were filled."""
+        return self._filling.junk if self._filling is not None else []
+
+    @property
+    def lost(self) -> int:
+        """Events that could not be noted, and allocations that could not be filled."""
+        return self._lost + (self._filling.lost if self._filling is not None else 0)
 
     def __enter__(self) -> Watch:
         if not _ONE_AT_A_TIME.acquire(blocking=False):
@@ -88,13 +97,14 @@ class Watch:
         self._undo.callback(_ONE_AT_A_TIME.release)
         self._entered = entering_frame(sys._getframe(1))
         try:
-            if self._blame and _LIMIT is not None and next(_patching) >= _LIMIT:
-                self.without_lines = True
-            elif self._blame:
+            patches = self._blame or self._filling is not None
+            once_too_often = _LIMIT is not None and patches and next(_patching) >= _LIMIT
+            self.without_lines = self._blame and once_too_often
+            if self._blame and not once_too_often:
                 for patch in self._patches():
                     self._undo.enter_context(patch)
-            if self._fill:
-                self._undo.enter_context(JunkMode(self.junk))
+            if self._filling is not None:
+                self._undo.enter_context(self._filling.wrapped(methods=not once_too_often))
         except BaseException:
             self._undo.close()
             raise
@@ -106,15 +116,15 @@ class Watch:
 
     def _patches(self) -> Iterator[contextlib.AbstractContextManager[None]]:
         for cls in self._modules:
-            yield _patched(cls, "__setattr__", self._setattr, inherited=True)
-            yield _patched(cls, "__delattr__", self._deleter, inherited=True)
-        yield _patched(torch.nn.Module, "register_parameter", self._registrar("register_parameter"))
-        yield _patched(torch.nn.Module, "register_buffer", self._registrar("register_buffer"))
-        yield _patched(torch.Tensor, "data", self._data_property, inherited=True)
-        yield _patched(torch.Tensor, "set_", self._storage_setter, inherited=True)
-        yield _patched(torch.utils, "swap_tensors", self._swapper)
+            yield patched(cls, "__setattr__", self._setattr, inherited=True)
+            yield patched(cls, "__delattr__", self._deleter, inherited=True)
+        yield patched(torch.nn.Module, "register_parameter", self._registrar("register_parameter"))
+        yield patched(torch.nn.Module, "register_buffer", self._registrar("register_buffer"))
+        yield patched(torch.Tensor, "data", self._data_property, inherited=True)
+        yield patched(torch.Tensor, "set_", self._storage_setter, inherited=True)
+        yield patched(torch.utils, "swap_tensors", self._swapper)
         for cls in self._classes:
-            yield _patched(cls, "__setattr__", self._setattr, inherited=True)
+            yield patched(cls, "__setattr__", self._setattr, inherited=True)
 
     def _setattr(self, original: Any) -> Any:
         note = self._note
@@ -200,7 +210,7 @@ class Watch:
                 Event(kind, id(owner), type(owner).__qualname__, key, number, id(value), parameter, chain)
             )
         except Exception:  # a guest in the host's reload: what cannot be noted is counted, never raised
-            self.lost += 1
+            self._lost += 1
 
 
 def _watchable(cls: type) -> bool:
@@ -211,29 +221,3 @@ def _watchable(cls: type) -> bool:
     frozen = getattr(getattr(cls, "__dataclass_params__", None), "frozen", False)
     heap_type = bool(cls.__flags__ & (1 << 9))
     return heap_type and not frozen and not issubclass(cls, tuple)
-
-
-@contextlib.contextmanager
-def _patched(target: Any, name: str, wrap: Callable[[Any], Any], *, inherited: bool = False) -> Iterator[None]:
-    """Replace ``target.name`` by ``wrap(original)``; afterwards it is the same object in the same place, or absent
-    again.
-    """
-    own = vars(target).get(name)
-    original = own if own is not None or not inherited else _inherited(target, name)
-    try:
-        setattr(target, name, wrap(original))
-    except (AttributeError, TypeError):  # a metaclass that forbids it: this class goes unwatched
-        yield
-        return
-    try:
-        yield
-    finally:
-        if own is not None:
-            setattr(target, name, own)
-        else:
-            delattr(target, name)
-
-
-def _inherited(cls: type, name: str) -> Any:
-    """The attribute as its class holds it: unbound, descriptors unread."""
-    return next(vars(parent)[name] for parent in cls.__mro__ if name in vars(parent))
