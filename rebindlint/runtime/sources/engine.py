@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import torch
 
-from rebindlint.runtime.sources.stand_ins import upstream
+from rebindlint.runtime.sources.upstream import upstream
 
 __all__ = ["DTYPE", "NOPE", "RANK", "ROPE", "VALUE", "Engine", "Options"]
 

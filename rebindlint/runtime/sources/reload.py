@@ -18,7 +18,7 @@ from rebindlint.runtime.sources.engine import Engine
 from rebindlint.runtime.sources.facts import Change, Memory, ScenarioFacts, Use
 from rebindlint.runtime.sources.reads import ReadRecorder, reading
 from rebindlint.runtime.sources.scenario import Absent, OneLayer, Scenario
-from rebindlint.runtime.sources.stand_ins import upstream
+from rebindlint.runtime.sources.upstream import upstream
 from rebindlint.runtime.watch import Event, Watch
 
 __all__ = ["run_scenario"]

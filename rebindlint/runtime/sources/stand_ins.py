@@ -1,7 +1,6 @@
 """Stand-ins for what a CPU and a tree without binaries lack: the CUDA platform, compiled operators, Triton kernels.
 
 They let the tree's own Python take the branches that it takes on a Hopper GPU, while every tensor lies in CPU memory.
-Operators give zeros of the right shape, or nothing where they write into an argument.
 """
 
 from __future__ import annotations
@@ -19,9 +18,10 @@ from typing import Any, Final
 import torch
 
 from rebindlint.runtime.sources.reads import note_call
-from rebindlint.runtime.sources.scenario import Absent
+from rebindlint.runtime.sources.stand_in_operators import Namespace, nothing
+from rebindlint.runtime.sources.upstream import upstream
 
-__all__ = ["first_upstream", "install", "install_modules", "stand_in_platform", "upstream"]
+__all__ = ["install", "install_modules", "stand_in_platform"]
 
 _BINARIES: Final = (
     "vllm._C", "vllm._moe_C", "vllm._C_stable_libtorch", "vllm._flashmla_C", "vllm._flashmla_extension_C", "vllm._qutlass_C",
@@ -33,34 +33,6 @@ _UNUSED: Final = {"gguf": ("gguf.constants", "gguf.quants")}
 _NAMESPACES: Final = ("_C", "_moe_C", "_C_cache_ops", "_vllm_fa2_C", "_vllm_fa3_C", "_flashmla_C")
 
 
-def upstream(module: str, *names: str) -> Any:
-    """A module of the tree, or the first of ``names`` that it has; releases move things about.
-
-    Raises ImportError or AttributeError where the release has none.
-    """
-    found = importlib.import_module(module)
-    if not names:
-        return found
-    for name in names:
-        if hasattr(found, name):
-            return getattr(found, name)
-    raise AttributeError(f"{module} has no {' or '.join(names)}")
-
-
-def first_upstream(*places: str) -> Any:
-    """The first ``module:name`` that the tree has. Raises Absent when it has none of them."""
-    for place in places:
-        module, _, name = place.partition(":")
-        try:
-            return upstream(module, name)
-        except ModuleNotFoundError as error:
-            if error.name is None or error.name.partition(".")[0] != "vllm":
-                raise  # the module is there, and what it needs is not
-        except AttributeError:
-            continue
-    raise Absent(f"it has no {places[0]}")
-
-
 def install_modules() -> None:
     """Stand-ins for what cannot be imported. To be called before ``vllm`` is."""
     for name in _BINARIES:
@@ -69,7 +41,7 @@ def install_modules() -> None:
         if importlib.util.find_spec(package) is None:
             sys.modules.update({name: _Binary(name) for name in (package, *names)})
     if importlib.util.find_spec("fsspec") is None and importlib.util.find_spec("huggingface_hub") is not None:
-        importlib.import_module("huggingface_hub").__dict__["HfFileSystem"] = _nothing  # would want fsspec
+        importlib.import_module("huggingface_hub").__dict__["HfFileSystem"] = nothing  # would want fsspec
 
 
 def install(capability: tuple[int, int]) -> None:
@@ -80,18 +52,14 @@ def install(capability: tuple[int, int]) -> None:
     platform = stand_in_platform()
     upstream("vllm.platforms")._current_platform = platform
     for name in ("empty_cache", "synchronize"):
-        setattr(torch.accelerator, name, _nothing)
+        setattr(torch.accelerator, name, nothing)
     _stand_in_triton()
     _stand_in_stream()
     upstream("vllm._custom_ops")  # asks while it is imported which operators there are: none
     _tolerant_registration()
     for name in _NAMESPACES:
-        setattr(torch.ops, name, _Namespace(name))
+        setattr(torch.ops, name, Namespace(name, _supported))
     _say_supported(upstream("vllm._custom_ops"))
-
-
-def _nothing(*_: object, **__: object) -> None:
-    return None
 
 
 class _Binary(types.ModuleType):
@@ -104,7 +72,7 @@ class _Binary(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return _nothing
+        return nothing
 
 
 # The platform
@@ -155,91 +123,11 @@ def stand_in_platform() -> Any:
     return type("StandInCuda", (interface.Platform,), body)()
 
 
-# Compiled operators
-
-
-class _Namespace:
-    """``torch.ops._C`` and its like: every operator exists."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._operators: dict[str, _Operator] = {}
-
-    def __getattr__(self, operator: str) -> _Operator:
-        if operator.startswith("__"):
-            raise AttributeError(operator)
-        return self._operators.setdefault(operator, _Operator(f"{self._name}.{operator}"))
-
-
-class _Operator:
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.default = self
-        base = name.rpartition(".")[2]
-        self._result = _RESULTS.get(base, _supported if "support" in base else _nothing)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        # As the caller calls them: a stand-in has no schema to take names from.
-        known = {id(value): name for name, value in sys._getframe(1).f_locals.items()}
-        named = ((known.get(id(value), f"argument {index}"), value) for index, value in enumerate(args))
-        note_call(self.name, itertools.chain(named, kwargs.items()))
-        return self._result(*args, **kwargs)
+# What the tree asks before it calls an operator
 
 
 def _supported(*_: object, **__: object) -> bool:
     return _device.has_fp8  # the questions are about FP8 and newer formats
-
-
-def _integers(args: tuple[Any, ...]) -> list[int]:
-    return [value for value in args if isinstance(value, int) and not isinstance(value, bool)]
-
-
-def _marlin_repack(weight: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-    size_k, size_n, bits = _integers(args)[:3]
-    return weight.reshape(-1).clone().reshape(size_k // 16, size_n * 16 * bits // 32)
-
-
-def _marlin_moe_repack(weight: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-    size_k, size_n, bits = _integers(args)[:3]
-    return weight.reshape(-1).clone().reshape(weight.shape[0], size_k // 16, size_n * 16 * bits // 32)
-
-
-def _marlin_gemm(a: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-    size_n = _integers(args)[2]  # the type's id and size_m come before it
-    return torch.zeros(a.shape[0], size_n, dtype=a.dtype)
-
-
-def _marlin_moe_gemm(a: torch.Tensor, output: torch.Tensor | None, *args: Any, **kwargs: Any) -> torch.Tensor:
-    if output is not None:
-        return output
-    _, top_k, _, size_m, size_n = _integers(args)[:5]  # the first is a block size, the third the type's id
-    return torch.zeros(size_m * top_k, size_n, dtype=a.dtype)
-
-
-def _machete_prepack(weight: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
-    return weight.clone().t().contiguous().t()
-
-
-def _machete_mm(a: torch.Tensor, weight: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
-    return torch.zeros(a.shape[0], weight.shape[1], dtype=a.dtype)
-
-
-def _same(weight: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
-    return weight.clone()
-
-
-_RESULTS: Final[dict[str, Callable[..., Any]]] = {
-    "gptq_marlin_repack": _marlin_repack,
-    "awq_marlin_repack": _marlin_repack,
-    "gptq_marlin_moe_repack": _marlin_moe_repack,
-    "awq_marlin_moe_repack": _marlin_moe_repack,
-    "marlin_gemm": _marlin_gemm,
-    "gptq_marlin_gemm": _marlin_gemm,
-    "moe_wna16_marlin_gemm": _marlin_moe_gemm,
-    "machete_prepack_B": _machete_prepack,
-    "machete_mm": _machete_mm,
-    "permute_cols": _same,
-}
 
 
 def _say_supported(operators: Any) -> None:

@@ -18,8 +18,7 @@ import torch
 from rebindlint.model import Protocol, RebindlintError
 from rebindlint.runtime.capture import first_line, in_one_line
 from rebindlint.runtime.devices import device_of
-from rebindlint.runtime.report import Report
-from rebindlint.runtime.vllm.beside import Beside, FreshLoad
+from rebindlint.runtime.vllm.beside import Beside
 from rebindlint.runtime.vllm.decode_step import DecodeStep, StepCatcher, host_state, is_decode
 from rebindlint.runtime.vllm.hook_points import Hooks
 from rebindlint.runtime.vllm.ranks import Reload, Writer, report_for, verdict, versions
@@ -32,12 +31,12 @@ from rebindlint.runtime.vllm.reload_calls import (
     Asleep,
     opener_of,
 )
+from rebindlint.runtime.vllm.reload_judge import TOO_EARLY, ReloadJudge
 from rebindlint.runtime.vllm.session_guard import SessionGuard
 from rebindlint.runtime.vllm.settings import Settings
 
 __all__ = ["RankWatch"]
 
-_TOO_EARLY: Final = "no decode step ran before this reload"
 _UNSEEN: Final = "decode steps ran, but not through the model's forward: they were replayed from the engine's own graphs or compiled code"
 
 
@@ -55,17 +54,20 @@ class RankWatch:
         self._step: DecodeStep | None = None
         self._beside = Beside(wanted=settings.fresh)
         self._wants_step = True
-        self._no_step = _TOO_EARLY
+        self._no_step = TOO_EARLY
         self._reload: Reload | None = None
         self._asleep = Asleep()
         self._stack: list[str] = []
         self._open: contextlib.ExitStack | None = None
         self._finished = False  # the reload's last call was made
         self._error = ""  # what one of its calls raised
-        self._told = ""  # why there was no fresh load, said once
+        self._judge = ReloadJudge(self.report, self._beside, self._roots, self._config)
 
     def owns(self, model: object) -> bool:
         return self._model is not None and self._model() is model
+
+    def _model_now(self) -> torch.nn.Module | None:
+        return self._model() if self._model is not None else None
 
     def trouble(self, what: str, error: BaseException) -> None:
         """Something of ours failed: said in one line, kept in the report, and the host goes on."""
@@ -134,14 +136,14 @@ class RankWatch:
         """Is there a model? One that was loaded before anybody watched is taken over."""
         if self._model is None:
             self._loaded()
-        return self._model is not None and self._model() is not None
+        return self._model_now() is not None
 
     def _forget(self) -> None:
         """Another model was loaded: nothing that was captured or begun still counts."""
         if self._guard is not None:
             self._guard.close()
         self._guard = self._step = self._reload = None
-        self._wants_step, self._no_step = True, _TOO_EARLY
+        self._wants_step, self._no_step = True, TOO_EARLY
 
     def _config(self) -> Any:
         return getattr(self._worker(), "vllm_config", None)
@@ -186,7 +188,7 @@ class RankWatch:
                 self._asleep.clear()  # else there could be no step
                 return self._close()
             return None
-        model = self._model() if self._model is not None else None
+        model = self._model_now()
         if not self._wants_step or model is None or not is_decode(scheduled):
             return None
         return StepCatcher(model)
@@ -196,7 +198,7 @@ class RankWatch:
         if not isinstance(token, StepCatcher):
             return token if isinstance(token, str) else ""
         token.handle.remove()
-        model = self._model() if self._model is not None else None
+        model = self._model_now()
         if token.step is not None and error is None and model is not None:
             self._capture(token.step, model)
         elif error is None:
@@ -208,7 +210,7 @@ class RankWatch:
         self._step = step
         self._guard = self._new_guard(model)
         try:
-            with host_state(self._all_roots(model)):
+            with host_state({"model": model, **self._roots()}):
                 self._guard.capture(step, written_at=type(model).forward)
         except Exception as own:  # the step ran a moment ago, but not for us
             self._guard.capture_nothing(f"the first decode step could not be captured: {first_line(own)}")
@@ -222,9 +224,6 @@ class RankWatch:
         on_cpu = device_of(model) == "cpu"
         return SessionGuard(model, roots=self._roots(), device="cpu", look_inside=("vllm",), stand_in=on_cpu)
 
-    def _all_roots(self, model: torch.nn.Module) -> dict[str, object]:
-        return {"model": model, **self._roots()}
-
     # a reload
 
     def _enter_reload(self, point: str) -> None:
@@ -235,7 +234,7 @@ class RankWatch:
             self._open.enter_context(self._guard.watching())
 
     def _begin(self, point: str) -> None:
-        model = self._model() if self._model is not None else None
+        model = self._model_now()
         opener = opener_of(point)
         if model is None or not opener:
             return
@@ -268,7 +267,7 @@ class RankWatch:
         reload.protocol = protocol.value
         reload.error = error
         guard.end(protocol, error=error)
-        report = self._judged(guard, reload, checkpoint)
+        report = self._judge.report(guard, reload, self._model_now(), self._step, checkpoint)
         reload.take(report)
         reload.own_seconds += time.perf_counter() - began
         if self._step is None:  # nothing was captured yet
@@ -276,47 +275,3 @@ class RankWatch:
             self._guard = None
         self._writer.write()
         return verdict(reload, report, self.report.rank, self._settings.out, judged=guard.captured)
-
-    def _judged(self, guard: SessionGuard, reload: Reload, checkpoint: str) -> Report:
-        model = self._model() if self._model is not None else None
-        if reload.error or model is None:  # a step on a model that is half reloaded may bring the process down
-            reload.state = "failed" if reload.error else "addresses"
-            self._beside.lost()
-            return guard.verify_addresses()
-        step = self._step if guard.captured else None
-        fresh = self._beside.fresh_load(model, self._config(), step, checkpoint)
-        try:
-            report = self._run(guard, model, step, fresh, reload) if step is not None else None
-            if report is None:
-                reload.state = "addresses"
-                return guard.verify_addresses(mild=guard.capture_note == _TOO_EARLY, fresh=fresh)
-        finally:
-            if fresh is not None:
-                self._tell(fresh.failure)
-                fresh.let_go()
-        reload.state = "judged"
-        return report
-
-    def _run(
-        self,
-        guard: SessionGuard,
-        model: torch.nn.Module,
-        step: DecodeStep,
-        fresh: FreshLoad | None,
-        reload: Reload,
-    ) -> Report | None:
-        alone = self.report.world_size == 1  # logits are gathered from all ranks
-        try:
-            with host_state(self._all_roots(model)):
-                step.load_inputs()
-                return guard.verify(fresh, beyond={"logits": step.logits} if alone else None)
-        except Exception as error:  # too little memory to look: the addresses are known still
-            reload.notes.append(f"the step was not run: {first_line(error)}")
-            return None
-
-    def _tell(self, failure: str) -> None:
-        if failure and failure != self._told:
-            sys.stderr.write(
-                f"rebindlint: rank {self.report.rank}: reloads are not compared with a fresh load: {failure}\n"
-            )
-        self._told = failure

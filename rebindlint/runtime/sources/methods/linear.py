@@ -9,7 +9,7 @@ import torch
 
 from rebindlint.runtime.sources.engine import DTYPE
 from rebindlint.runtime.sources.scenario import Scenario, load_parameters
-from rebindlint.runtime.sources.stand_ins import upstream
+from rebindlint.runtime.sources.upstream import upstream
 
 __all__ = ["GROUP", "INPUTS", "OUTPUTS", "linear_scenario"]
 

@@ -10,7 +10,7 @@ import torch
 from rebindlint.runtime.sources.engine import DTYPE, NOPE, RANK, ROPE, VALUE, Options
 from rebindlint.runtime.sources.methods.fp8 import BLOCK, fp8_configuration
 from rebindlint.runtime.sources.scenario import Scenario, load_parameters, random_tensor
-from rebindlint.runtime.sources.stand_ins import first_upstream, upstream
+from rebindlint.runtime.sources.upstream import first_upstream, upstream
 
 __all__ = ["scenarios"]
 

@@ -9,7 +9,7 @@ import torch
 
 from rebindlint.runtime.sources.engine import DTYPE
 from rebindlint.runtime.sources.scenario import Scenario, random_tensor
-from rebindlint.runtime.sources.stand_ins import upstream
+from rebindlint.runtime.sources.upstream import upstream
 
 __all__ = ["EXPERTS", "HIDDEN", "INTERMEDIATE", "moe_scenario", "scenarios"]
 

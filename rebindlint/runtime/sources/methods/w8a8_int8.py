@@ -8,7 +8,7 @@ import torch
 
 from rebindlint.runtime.sources.methods.linear import INPUTS, OUTPUTS, linear_scenario
 from rebindlint.runtime.sources.scenario import Scenario, random_tensor
-from rebindlint.runtime.sources.stand_ins import first_upstream
+from rebindlint.runtime.sources.upstream import first_upstream
 
 __all__ = ["compressed_configuration", "scenarios"]
 
