@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from rebindlint.model import Diagnostic, Frame, Protocol, Severity
 from rebindlint.report.json import as_record
@@ -30,6 +30,15 @@ class Reader:
         return f"{self.operator} ({self.argument}){where}"
 
 
+_IN_WORDS: Final = {
+    "live": "the model uses it",
+    "elsewhere": "the model uses it under another name",
+    "kept": "something outside the model keeps it",
+    "unowned": "nothing but the captured step keeps it",
+    "moved": "its memory was moved",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class StorageState:
     """A storage at the check. ``state``: live (the model uses it), elsewhere (under another name), kept (something
@@ -42,7 +51,7 @@ class StorageState:
     state: str
 
     def __str__(self) -> str:
-        return f"{self.address:#x} ({self.nbytes} bytes on {self.device}, {self.state})"
+        return f"{self.address:#x} ({self.nbytes} bytes on {self.device}; {_IN_WORDS.get(self.state, self.state)})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
@@ -32,6 +33,7 @@ _FORWARDED: Final = [
 ]
 _FROM_TERMINALS: Final = ("SIGINT", "SIGQUIT")
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as shells have it
+_UNUSABLE: Final = 2
 
 
 @click.command(
@@ -69,11 +71,32 @@ def run_command(
 
         rebindlint run -- python train.py --lr 1e-6
     """
+    made = _make_writable(out)
     run = secrets.token_hex(6)
     environment = environment_for(os.environ, out=out, run=run, raises=raises, fresh=fresh)
     status = _run(command, environment)
     _show(out, run, output_format, verbose)
+    for folder in made:  # those that nobody wrote into
+        with contextlib.suppress(OSError):
+            folder.rmdir()
     _leave(status)
+
+
+def _make_writable(folder: Path) -> list[Path]:
+    """Ranks only say that they cannot write when a reload is over, hours later perhaps. Gives the folders that it made,
+    innermost first, and exits when nobody could write there.
+    """
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        for path in missing:
+            with contextlib.suppress(OSError):
+                path.rmdir()
+        _fail(f"--out {folder}: reports cannot be written there: {error.strerror or error}", _UNUSABLE)
+    return missing
 
 
 def environment_for(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from rebindlint.model import RebindlintError, Severity
 from rebindlint.runtime.findings import Comparison, Finding
 
 __all__ = ["Report", "Unfinished"]
+
+_SAFE: Final = "the reload is safe for the captured step"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,10 @@ class Report:
     def _summary(self) -> str:
         counts = {s: sum(f.severity is s for f in self.findings) for s in Severity}
         parts = [f"{count} {s.value}{'s' if count != 1 else ''}" for s, count in counts.items() if count]
-        return f"Found {', '.join(parts)}." if parts else "Nothing found: the reload is safe for the captured step."
+        if not parts:
+            return f"Nothing found: {_SAFE}."
+        found = f"Found {', '.join(parts)}"
+        return f"{found}, and nothing worse: {_SAFE}." if self.kind and self.exit_code == 0 else f"{found}."
 
 
 class Unfinished(RebindlintError):
@@ -74,6 +80,10 @@ class Unfinished(RebindlintError):
     def __init__(self, reason: str, report: Report) -> None:
         super().__init__(reason)
         self.report = report
+
+
+def _chain_labels() -> Iterator[str]:
+    return itertools.chain(("rebound at",), itertools.repeat("called from"))
 
 
 def _finding_lines(finding: Finding) -> Iterator[str]:
@@ -86,7 +96,7 @@ def _finding_lines(finding: Finding) -> Iterator[str]:
         ("module", finding.module),
         ("also", ", ".join(path for path in finding.also if path not in finding.message)),
         (f"{finding.reader.access} by" if finding.reader else "", finding.reader),
-        ("rebound at", " <- ".join(f"{site} {site.function}" for site in finding.rebound)),
+        *zip(_chain_labels(), (f"{site} in {site.function}" for site in finding.rebound), strict=False),
         ("old storage", finding.old),
         ("new storage", finding.new),
         ("compared", finding.compared),

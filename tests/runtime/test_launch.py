@@ -85,8 +85,25 @@ def test_options_of_the_command_are_its_own(tmp_path: Path) -> None:
 def test_a_command_without_an_engine_is_told_so(tmp_path: Path) -> None:
     done = run(tmp_path, "--", sys.executable, "-c", "print('hello')")
     assert (done.returncode, done.stdout) == (0, "hello\n")
-    assert done.stderr.startswith("rebindlint: rebindlint-reports: no such folder: no rank wrote a report")
+    assert done.stderr.startswith(
+        "rebindlint: no rank wrote a report in rebindlint-reports: the command started no vLLM engine"
+    )
     assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_was_there_stays(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    run(tmp_path, "--out", "mine/own/one", "--", sys.executable, "-c", "")
+    assert [path.name for path in tmp_path.rglob("*")] == ["mine"]
+
+
+def test_where_reports_cannot_be_written_nothing_is_started(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for out in ("file", "file/below"):
+        done = run(tmp_path, "--out", out, "--", sys.executable, "-c", "print('hello')")
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+        assert done.stderr.startswith(f"rebindlint: --out {out}: reports cannot be written there: ")
 
 
 @pytest.mark.parametrize(("name", "status"), [("no-such-command-at-all", 127), (".", 126)])

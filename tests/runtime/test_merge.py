@@ -65,7 +65,7 @@ def test_one_hazard_on_all_ranks_is_one_finding(tmp_path: Path) -> None:
     assert "evidence: seen by ranks 0-1 in reloads 1-2\n" in result.stdout
     assert "evidence: seen by ranks 0-1 in reload 2\n" in result.stdout
     assert "read by: aten.bmm.out (mat2) at vllm/mla.py:40 in MLA.forward" in result.stdout
-    assert "rebound at: vllm/mla.py:10 MLA.process" in result.stdout
+    assert "rebound at: vllm/mla.py:10 in MLA.process" in result.stdout
     assert "rank 1 of 2: reload 2 (reload_weights) judged: 2 errors; " in result.stdout
     assert result.stdout.endswith("Found 2 errors.\n")
 

@@ -77,8 +77,9 @@ def test_text_says_everything_that_is_known() -> None:
         "module: Layer",
         "also: model.alias",
         "read by: aten.mm.default (mat2)",
-        "rebound at:",
-        "old storage: 0x10 (64 bytes on cpu, unowned)",
+        f"= rebound at: {__file__}:7 in ",
+        f"= called from: {__file__}:9 in reload",
+        "old storage: 0x10 (64 bytes on cpu; nothing but the captured step keeps it)",
         "compared: values (exact): different, largest difference 2.5, 50% NaN",
         "evidence: it was filled with NaN",
         "reload: layerwise",
@@ -104,6 +105,14 @@ def test_severity_decides(codes: list[str], ok: bool, exit_code: int, summary: s
     report = Report(tuple(finding(code) for code in codes))
     assert (report.ok, report.exit_code) == (ok, exit_code)
     assert summary in report.text()
+
+
+def test_notes_alone_are_said_to_be_harmless_where_a_step_was_captured() -> None:
+    def last(code: str) -> str:
+        return Report((finding(code),), kind="recorded operators").text().splitlines()[-1]
+
+    assert last("RT109") == "Found 1 note, and nothing worse: the reload is safe for the captured step."
+    assert last("RT107") == "Found 1 warning."
 
 
 def test_notes_are_one_line_unless_asked_for() -> None:
