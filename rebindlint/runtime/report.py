@@ -29,6 +29,7 @@ class Report:
     operators: int = 0
     storages: int = 0  # held by the captured step
     device: str = ""
+    only: str = ""  # what the findings were restricted to, in words
 
     @property
     def ok(self) -> bool:
@@ -68,9 +69,11 @@ class Report:
     def _summary(self) -> str:
         counts = {s: sum(f.severity is s for f in self.findings) for s in Severity}
         parts = [f"{count} {s.value}{'s' if count != 1 else ''}" for s, count in counts.items() if count]
+        found = f"Found {', '.join(parts)}" if parts else "Nothing found"
+        if self.only:
+            return f"{found} about {self.only}."
         if not parts:
-            return f"Nothing found: {_SAFE}."
-        found = f"Found {', '.join(parts)}"
+            return f"{found}: {_SAFE}."
         return f"{found}, and nothing worse: {_SAFE}." if self.kind and self.exit_code == 0 else f"{found}."
 
 

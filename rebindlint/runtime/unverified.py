@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rebindlint.report.style import counted
 from rebindlint.runtime.findings import Finding, make_finding
 from rebindlint.runtime.moments import Moments
 from rebindlint.runtime.selftest import SelfTest
@@ -43,12 +44,13 @@ def notes_of(moments: Moments, watch: Watch | None) -> list[str]:
     replaced = [number for number in moments.followed if not moments.reload.after.names(number)]
     if replaced:
         notes.append(
-            f"the reload replaced {len(replaced)} native handle(s); the replay passes the new ones, because no graph "
-            "holds such handles"
+            f"the reload replaced {counted(len(replaced), 'native handle')}; the replay passes what the model has now, "
+            "because no graph holds such handles"
         )
     if moments.captured.loose:
         count = len(moments.captured.loose)
-        notes.append(f"{count} tensor(s) that the step makes past the dispatcher are taken for constants")
+        made = f"{counted(count, 'tensor')} that the step makes past the dispatcher"
+        notes.append(f"{made} {'is taken for a constant' if count == 1 else 'are taken for constants'}")
     if watch is not None and watch.refused:
         notes.append(f"nothing was watched: {watch.refused}")
     if watch is not None and watch.without_lines:

@@ -185,7 +185,7 @@ def test_which_checkpoint_the_weights_are_those_of(tmp_path: Path) -> None:
     beside.called("reload_weights", (None,), {}, config(str(whole)))
     assert beside.checkpoint == str(whole)
     beside.called("reload_weights", (None, None, str(partial)), {}, config(str(whole)))
-    assert (beside.checkpoint, beside.reason) == ("", f"{partial} lacks 1 tensors of {whole}")
+    assert (beside.checkpoint, beside.reason) == ("", f"{partial} lacks 1 tensor of {whole}")
     beside.called("reload_weights", (None,), {"weights_path": whole}, config(str(partial)))
     beside.called("wake_up", (None,), {}, config(str(whole)))
     assert beside.checkpoint == str(whole)

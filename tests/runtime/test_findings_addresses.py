@@ -161,7 +161,7 @@ def test_rt101_inputs_made_on_the_way_are_nobodys_loss() -> None:
 
     report = verify(layer, lambda: layer.load(2), step=step)
     assert report.findings == ()
-    assert report.notes == ("1 tensor(s) that the step makes past the dispatcher are taken for constants",)
+    assert report.notes == ("1 tensor that the step makes past the dispatcher is taken for a constant",)
 
 
 def test_rt101_wrapped_weights_are_judged_by_what_they_wrap() -> None:

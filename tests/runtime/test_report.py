@@ -115,6 +115,15 @@ def test_notes_alone_are_said_to_be_harmless_where_a_step_was_captured() -> None
     assert last("RT107") == "Found 1 warning."
 
 
+def test_what_was_restricted_to_some_layers_is_not_called_safe() -> None:
+    def last(*codes: str) -> str:
+        findings = tuple(finding(code) for code in codes)
+        return Report(findings, kind="recorded operators", only="layers a.*").text().splitlines()[-1]
+
+    assert last() == "Nothing found about layers a.*."
+    assert last("RT109") == "Found 1 note about layers a.*."
+
+
 def test_notes_are_one_line_unless_asked_for() -> None:
     report = Report((finding("RT109"),))
     assert "-->" not in report.text()

@@ -66,7 +66,7 @@ def test_a_replaced_handle_is_followed_where_no_graph_holds_it() -> None:
     old = model.handle
     report = verified(model, lambda: setattr(model, "handle", Handle(2)), stand_in=True)
     assert errors(report) == []
-    assert any("the reload replaced 1 native handle(s)" in note for note in report.notes)
+    assert any("the reload replaced 1 native handle;" in note for note in report.notes)
     assert all(comparison.equal for comparison in report.comparisons)
     assert int(old.number) == 0, "its owner frees what the number names"
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import torch
 
 from rebindlint.model import RebindlintError
+from rebindlint.report.style import counted
 from rebindlint.runtime.capture import first_line
 from rebindlint.runtime.fresh import NoFreshLoad
 from rebindlint.runtime.vllm.checkpoints import missing_tensors, read_checkpoint
@@ -66,7 +67,7 @@ class Beside:
         path = kwargs.get("weights_path", args[1] if len(args) > 1 else None)
         new = str(path) if path is not None else _configured(config)
         if lacking := _lacking(self.checkpoint, new):
-            self._unknown(f"{new} lacks {lacking} tensors of {self.checkpoint}")
+            self._unknown(f"{new} lacks {counted(lacking, 'tensor')} of {self.checkpoint}")
         else:
             self.checkpoint, self.reason = new, "the engine names no checkpoint"
 

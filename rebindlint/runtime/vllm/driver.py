@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from rebindlint.model import RebindlintError
+from rebindlint.report.style import counted
 from rebindlint.runtime.devices import chosen_device
 from rebindlint.runtime.findings import Finding
 from rebindlint.runtime.report import Report, Unfinished
@@ -82,7 +83,8 @@ def verify_engine(
 def _whole(report: Report, request: Request, loaded: Checkpoint, reload_from: Checkpoint) -> Report:
     if missing := missing_tensors(loaded, reload_from):
         some = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
-        text = f"{request.reload_from} lacks {len(missing)} tensor(s), which a reload has to leave as they were: {some}"
+        which = counted(len(missing), "tensor")
+        text = f"{request.reload_from} lacks {which}, and what it lacks a reload has to leave as it was: {some}"
         report = dataclasses.replace(report, notes=(*report.notes, text))
     return _restricted(report, request.layers)
 
@@ -202,12 +204,10 @@ def _restricted(report: Report, layers: str) -> Report:
         return report
     kept = tuple(f for f in report.findings if not f.tensor or any(_matches(p, layers) for p in (f.tensor, *f.also)))
     left_out = len(report.findings) - len(kept)
-    notes = (
-        (*report.notes, f"{left_out} finding(s) about other layers than {layers} are not shown")
-        if left_out
-        else report.notes
-    )
-    return dataclasses.replace(report, findings=kept, notes=tuple(notes))
+    notes = report.notes
+    if left_out:
+        notes = (*notes, f"left out: {counted(left_out, 'finding')} about other layers than {layers}")
+    return dataclasses.replace(report, findings=kept, notes=notes, only=f"layers {layers}")
 
 
 def _matches(path: str, pattern: str) -> bool:
