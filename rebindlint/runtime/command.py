@@ -59,6 +59,8 @@ def verify(
         raise click.UsageError(
             "say either --demo or --case PKG.MODULE:FUNCTION or --model DIR --reload-from DIR2 or --sources TREE"
         )
+    _refuse_strays(ctx, "--model", engine)
+    _refuse_strays(ctx, "--sources", sources)
     if sources["sources"] is None and torch_is_missing():
         click.echo(f"rebindlint: {TORCH_IS_MISSING}", err=True)
         ctx.exit(_EXIT_BROKEN)
@@ -76,6 +78,15 @@ def verify(
         click.echo(f"rebindlint: {error}", err=True)
         code = _EXIT_BROKEN
     ctx.exit(code)
+
+
+def _refuse_strays(ctx: click.Context, mode: str, options: dict[str, Any]) -> None:
+    """An option of a mode that was not asked for would do nothing, and say nothing."""
+    if options[mode.lstrip("-")] is not None:
+        return
+    for name in options:
+        if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name.replace('_', '-')} goes with {mode}")
 
 
 def _case(reference: str, device: str, output_format: str, verbose: bool) -> int:

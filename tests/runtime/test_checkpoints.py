@@ -99,7 +99,11 @@ def test_a_missing_folder_and_a_file(tmp_path: Path) -> None:
     [
         ({"a": [4], "b": [2, 4]}, {"hidden_size": 8}, "hidden_size is 8, not 4"),
         ({"a": [4], "b": [2, 4]}, {"architectures": ["Other"]}, "architectures is"),
-        ({"a": [4], "b": [2, 4]}, {"quantization_config": {"quant_method": "gptq"}}, "gptq, not not at all"),
+        (
+            {"a": [4], "b": [2, 4]},
+            {"quantization_config": {"quant_method": "gptq"}},
+            "the one by gptq, the other not at all",
+        ),
         ({"a": [4], "b": [4, 2]}, {}, "b is F32.4, 2. in .* and F32.2, 4. in"),
         ({"a": [4], "b": [2, 4], "c": [1]}, {}, "has a tensor that .* does not have: c"),
     ],

@@ -52,6 +52,21 @@ def test_the_demonstration_as_json() -> None:
     assert [record["code"] for record in json.loads(result.output)] == ["RT101", "RT101", "RT102"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--demo", "--methods", "mla"), "--methods goes with --sources"),
+        (("--case", "a:b", "--tensor-parallel", "1"), "--tensor-parallel goes with --model"),
+        (("--sources", "x", "--plain-linears"), "--plain-linears goes with --model"),
+        (("--model", "x", "--reload-from", "y", "--time-limit", "3"), "--time-limit goes with --sources"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(arguments: tuple[str, ...], message: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.output.rstrip().endswith(message)
+
+
 def test_findings_exit_with_one(here: Path) -> None:
     reference = case(here, "guilty_verify_case", "layer.weight.data = torch.zeros(2, 2)")
     result = run("--case", reference)

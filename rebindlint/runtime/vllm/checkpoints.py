@@ -100,7 +100,8 @@ def must_fit(loaded: Checkpoint, reload_from: Checkpoint) -> None:
     ours, theirs = (_method(checkpoint) for checkpoint in (loaded, reload_from))
     if ours != theirs:
         raise RebindlintError(
-            f"{reload_from.folder} is quantised otherwise than {loaded.folder}: {theirs or 'not at all'}, not {ours or 'not at all'}"
+            f"{reload_from.folder} is quantised otherwise than {loaded.folder}: "
+            f"the one {_by(theirs)}, the other {_by(ours)}"
         )
     if not loaded.tensors or not reload_from.tensors:
         return
@@ -167,3 +168,7 @@ def _write(file: Path, tensors: Mapping[str, Stored]) -> None:
             with tensor.file.open("rb") as source:
                 source.seek(tensor.start)
                 stream.write(source.read(tensor.nbytes))
+
+
+def _by(method: str) -> str:
+    return f"by {method}" if method else "not at all"
