@@ -140,10 +140,9 @@ def _post_load(index: Index, info: FunctionInfo) -> Hook:
 
 
 def _methods_named(index: Index, names: set[str]) -> Iterator[FunctionInfo]:
-    needles = [f"def {name}(".encode() for name in sorted(names)]
+    defined = re.compile(b"def (?:%s)\\(" % b"|".join(re.escape(name).encode() for name in sorted(names)))
     for module_name, source in sorted(index.sources.items()):
-        raw = index.bytes.get(source.shown, b"")
-        if any(needle in raw for needle in needles):
+        if defined.search(index.bytes.get(source.shown, b"")):
             module = index.module(module_name)
             if module is None:
                 continue
