@@ -185,6 +185,25 @@ def test_what_run_time_code_keeps_is_told_from_its_guard(project: Path) -> None:
     assert "the captured memory; it holds values of the first load" in result.stdout
 
 
+def test_a_workspace_that_run_time_code_makes_is_shown_where_it_is_made(project: Path) -> None:
+    (project / "workspace.py").write_text(
+        "import torch\n\n\n"
+        "class Method:\n"
+        "    def process_weights_after_loading(self, layer: torch.nn.Module) -> None:\n"
+        "        self.ones = None\n\n"
+        "    def apply(self, layer: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:\n"
+        "        if self.ones is None:\n"
+        "            self.ones = torch.ones_like(x)\n"
+        "        return x * self.ones\n",
+        encoding="utf-8",
+    )
+    cell = sections(run("explain", "RB106", "workspace.py:6").stdout)["Cell `self.ones`"]
+    assert cell[0].startswith(
+        "at capture: memory that run-time code allocated when it first needed it, a plain tensor, bound at workspace.py:10"
+    )
+    assert cell[1].startswith("at the check, direct and layerwise reload: None, released at workspace.py:6")
+
+
 def test_a_statement_that_is_wrong_by_itself_has_no_cell_to_compare(project: Path) -> None:
     (project / "overlap.py").write_text(
         METHOD.replace(

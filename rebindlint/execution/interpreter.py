@@ -126,6 +126,7 @@ class Interpreter:
         self.bindings: dict[int, int] = {}
         self.transformed: set[int] = set()  # statements that transform in place what was there before the hook
         self.padded: set[int] = set()  # numbers of the storages that the first run padded something into
+        self.filled: dict[int, Site] = {}  # storages that run-time code makes before the capture -> where it does
         self.overlaps: list[Site] = []
         self.rejected: list[Site] = []  # calls with an argument that the callee does not take
         self.exchanges: dict[int, list[tuple[tuple[str, ...], ClassInfo]]] = {}  # id of an object -> classes below it

@@ -22,6 +22,7 @@ class Memory(StrEnum):
     LOADED = "loaded"  # there before the hook, filled by loading
     BEFORE = "before"  # there before the hook
     FIRST_RUN = "first-run"  # allocated by the first run
+    RUN_TIME = "run-time"  # allocated by run-time code, between the first run and the capture
     RELOADED = "reloaded"  # put there by the reload
     SECOND_RUN = "second-run"  # allocated by the second run
     NONE = "none"  # set to None
@@ -89,6 +90,9 @@ def at_capture(outcome: Outcome, cell: Captured) -> CellState:
     sites = outcome.first_sites or {}
     bound = (outcome.first_moved or {}).get(id(cell.tensor)) or nearest(sites, cell) or _around(sites, cell)
     memory = Memory.FIRST_RUN if cell.storage.born == 1 else Memory.LOADED if cell.storage.weight else Memory.BEFORE
+    filled = outcome.interpreter.filled.get(cell.storage.number)
+    if filled is not None:
+        memory, bound = Memory.RUN_TIME, filled
     return CellState(
         cell.path,
         memory,

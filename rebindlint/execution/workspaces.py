@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import ast
 
-from rebindlint.execution.interpreter import Interpreter
+from rebindlint.execution.interpreter import Interpreter, Site
 from rebindlint.execution.torch_table import ALLOCATE
 from rebindlint.execution.values import Const, Obj, Value
 from rebindlint.index.classes import ClassInfo, InitWrite
 from rebindlint.index.hooks import belongs_to_loading
+from rebindlint.model import Binding
 
 __all__ = ["fill_workspaces"]
 
@@ -23,20 +24,25 @@ def fill_workspaces(m: Interpreter, roots: list[tuple[str, Value]]) -> None:
             continue
         for name, value in root.attributes.items():
             is_none = isinstance(value, Const) and value.value is None
-            if is_none and _is_made_at_run_time(m, root.cls, name):
+            write = _made_at_run_time(m, root.cls, name) if is_none else None
+            if write is not None and write.value is not None:
                 tensor = m.fresh(f"workspace {root.label}.{name}")
                 tensor.home = f"{root.label}.{name}"
                 root.attributes[name] = tensor
+                function = write.function
+                m.filled[tensor.storage.number] = Site(
+                    Binding.ATTRIBUTE, function.module, write.value, function.qualified, (), m.run, tensor, value
+                )
 
 
-def _is_made_at_run_time(m: Interpreter, cls: ClassInfo, name: str) -> bool:
+def _made_at_run_time(m: Interpreter, cls: ClassInfo, name: str) -> InitWrite | None:
+    """The statement in run-time code that gives the attribute what it allocates."""
     key = ("workspace", id(cls), name)
-    known: bool | None = m.index.pure.get(key)
-    if known is None:
+    if key not in m.index.pure:
         writes = [w for base in m.index.mro(cls) for w in base.writes.get(name, ())]
-        known = m.index.pure[key] = any(
-            not belongs_to_loading(m.index, write.function.name) and _allocates(m, write) for write in writes
-        )
+        found = (w for w in writes if not belongs_to_loading(m.index, w.function.name) and _allocates(m, w))
+        m.index.pure[key] = next(found, None)
+    known: InitWrite | None = m.index.pure[key]
     return known
 
 

@@ -14,6 +14,7 @@ _MEMORY = {
     Memory.LOADED: "memory that loading fills",
     Memory.BEFORE: "memory that was there before the hook",
     Memory.FIRST_RUN: "memory that the first run allocated",
+    Memory.RUN_TIME: "memory that run-time code allocated when it first needed it",
     Memory.RELOADED: "memory that the reload put there",
     Memory.SECOND_RUN: "memory that the second run allocated",
     Memory.NONE: "None",
