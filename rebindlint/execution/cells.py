@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rebindlint.execution.factories import spelled
 from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.values import (
     BoundMethod,
@@ -97,14 +98,14 @@ def walk(
         if id(value) in seen or len(edges) > 8:
             continue
         seen.add(id(value))
-        queue.extend(((*edges, edge), inner) for edge, inner in _children(value))
+        queue.extend(((*edges, edge), inner) for edge, inner in _children(m, roots, value))
     return found
 
 
-def _children(value: Value) -> list[tuple[Edge, Value]]:
+def _children(m: Interpreter, roots: list[tuple[str, Value]], value: Value) -> list[tuple[Edge, Value]]:
     if isinstance(value, Obj):
         return [
-            (Edge(value, name, f".{name}" if not name.startswith("[") else name), v)
+            (Edge(value, name, _text(m, roots, name) if name[:1] in ("[", "{") else f".{name}"), v)
             for name, v in value.attributes.items()
         ]
     if isinstance(value, ListValue):
@@ -121,6 +122,11 @@ def _children(value: Value) -> list[tuple[Edge, Value]]:
         inner = [(Edge(value, "__self__", ".__self__"), value.receiver)] if value.receiver is not None else []
         return inner + _closure(value.env, value.info.mentioned)
     return []
+
+
+def _text(m: Interpreter, roots: list[tuple[str, Value]], name: str) -> str:
+    """A slot as it is, an attribute whose name is computed under its real name."""
+    return name if name.startswith("[") else f".{spelled(m, roots, name)}"
 
 
 def _closure(env: Env | None, mentioned: frozenset[str]) -> list[tuple[Edge, Value]]:

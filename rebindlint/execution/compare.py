@@ -404,7 +404,9 @@ def _describe(outcome: Outcome, cell: Captured, upto: int | None = None) -> Cell
     path = "".join(edge.text for edge in edges)
     holder = edges[-1].holder
     owner = holder.cls.qualified if isinstance(holder, Obj) and holder.cls is not None else ""
-    name = str(edges[-1].key)
+    name, text = str(edges[-1].key), edges[-1].text
+    if name.startswith("{"):
+        name = text.removeprefix(".")
     return Cell(
         path, name, owner, isinstance(holder, Obj) and holder.is_module, cell.registered if upto is None else False
     )
@@ -426,6 +428,7 @@ def _make(
     guard: tuple[ast.AST, Module] | None = None,
 ) -> Rebinding:
     described = _describe(outcome, cell, upto)
+    name = str((cell.last if upto is None else cell.edges[upto]).key)
     place, chain = place_of(site.module, site.statement), tuple(Frame(f, row, text) for f, row, text in site.chain)
     if guard is not None and not lost:
         place = place_of(guard[1], guard[0])
@@ -459,10 +462,10 @@ def _make(
         prefer_copy_passed=site.prefer_copy,
         source_lost=lost,
         retransformed=again,
-        certain=_is_certain(m, site, holder, described.name) and not (hazard is Hazard.ADDRESS and _is_cast(now)),
+        certain=_is_certain(m, site, holder, name) and not (hazard is Hazard.ADDRESS and _is_cast(now)),
         guarded=place_of(guard[1], guard[0]) if guard is not None else None,
         receiver_is_module=isinstance(holder, Obj) and holder.is_module,
-        existed_before=(isinstance(holder, Obj) and described.name in holder.initial)
+        existed_before=(isinstance(holder, Obj) and name in holder.initial)
         or (first is not None and _old(first) is not None),
         may_alias=_may_alias(site, old, cell) or (first is not None and _may_alias(first, _old(first), None)),
         changes_strides=_changes_strides(site, old) or (first is not None and _changes_strides(first, _old(first))),

@@ -47,6 +47,7 @@ __all__ = [
     "exists",
     "is_empty_buffer",
     "is_submodule",
+    "last_writes",
     "module_value",
     "tie",
 ]
@@ -182,7 +183,7 @@ def _initial(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
     label = f"{obj.label}.{name}"
     if obj.cls is None:
         return Unknown(label, (obj, name))
-    options = _last_writes(m, obj.cls, name)
+    options = last_writes(m, obj.cls, name)
     if options:
         chosen = 0
         if len(options) > 1 and isinstance(obj, Constructed):
@@ -202,7 +203,7 @@ def _initial(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
     return Unknown(label, (obj, name))
 
 
-def _last_writes(m: Interpreter, cls: ClassInfo, name: str) -> list[InitWrite]:
+def last_writes(m: Interpreter, cls: ClassInfo, name: str) -> list[InitWrite]:
     """The assignments that may be the last before a hook: all conditional ones, and the last unconditional."""
     key = ("last writes", id(cls), name)
     known: list[InitWrite] | None = m.index.pure.get(key)

@@ -145,6 +145,7 @@ class Interpreter:
             int, tuple[int, Tensor]
         ] = {}  # id of an object -> run and tensor of what got a computed name
         self.derived: dict[int, set[str]] = {}  # names that such a statement may have bound
+        self.spelled: dict[str, str] = {}  # computed name of an attribute -> its real one, where the tree tells it
         self.sizes: dict[int, tuple[Value, ...]] = {}  # term of a shape -> the sizes that an allocator was given
         self.unresolved: Calls = {}
         self.hit_depth = False

@@ -9,7 +9,7 @@ from typing import Any
 
 from rebindlint.index.modules import FunctionNode, Module, descend
 
-__all__ = ["ClassInfo", "FunctionInfo", "InitWrite", "class_bound", "decorator_names", "own_nodes"]
+__all__ = ["ClassInfo", "FunctionInfo", "InitWrite", "class_bound", "decorator_names", "own_nodes", "unquoted"]
 
 
 def decorator_names(node: FunctionNode | ast.ClassDef) -> tuple[str, ...]:
@@ -25,17 +25,18 @@ def decorator_names(node: FunctionNode | ast.ClassDef) -> tuple[str, ...]:
 
 def class_bound(annotation: ast.expr) -> ast.expr | None:
     """``X`` of ``type[X]``, also in a union with None, and where either stands in quotes."""
-    annotation = _unquoted(annotation)
+    annotation = unquoted(annotation)
     if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
         return class_bound(annotation.left) or class_bound(annotation.right)
     if not isinstance(annotation, ast.Subscript) or not isinstance(annotation.value, ast.Name):
         return None
     if annotation.value.id == "Optional":
         return class_bound(annotation.slice)
-    return _unquoted(annotation.slice) if annotation.value.id in ("type", "Type") else None
+    return unquoted(annotation.slice) if annotation.value.id in ("type", "Type") else None
 
 
-def _unquoted(annotation: ast.expr) -> ast.expr:
+def unquoted(annotation: ast.expr) -> ast.expr:
+    """The annotation that stands in quotes, any other as it is."""
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         try:
             return ast.parse(annotation.value, mode="eval").body
