@@ -178,7 +178,9 @@ def _is_instance(m: Interpreter, value: Value, kind: Value, node: ast.AST) -> bo
     if (
         tensor is None
         and isinstance(value, Unknown)
-        and last in ("Tensor", "Parameter")
+        and (
+            last in ("Tensor", "Parameter") or (isinstance(kind, ClassValue) and m.index.is_parameter_class(kind.info))
+        )
         and m.ask(f"isinstance({value.label},{last})", node, default=1)
     ):
         tensor = attributes.as_tensor(m, value)
