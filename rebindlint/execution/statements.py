@@ -256,6 +256,27 @@ def _assert(m: Interpreter, node: ast.Assert, env: Env) -> None:
         m.passed_over.add(m.place(node))
     elif m.place(node) not in m.passed_over:
         raise Raised
+    _take_as_there(m, node.test, env)
+
+
+def _take_as_there(m: Interpreter, test: ast.expr, env: Env) -> None:
+    """A tensor's tag that an assertion insists on is there: which ones a tensor has, nothing in the tree tells."""
+    for part in test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]:
+        if isinstance(part, ast.Compare) and text_of(part).endswith(" is not None"):
+            part = part.left
+        if isinstance(part, ast.Name) and env.variables.get(part.id) is NOTHING and _is_tag(part.id, env):
+            env.variables[part.id] = Unknown(f"{part.id} asserted in {env.module.name}:{test.lineno}")
+
+
+def _is_tag(name: str, env: Env) -> bool:
+    """Whether the variable is what ``getattr(tensor, "tag", None)`` gave."""
+    for node in env.function.assignments if env.function is not None else ():
+        call = node.value
+        if any(isinstance(t, ast.Name) and t.id == name for t in node.targets) and isinstance(call, ast.Call):
+            owner = call.args[0] if call.args and text_of(call.func) == "getattr" else None
+            value = env.find(owner.id) if isinstance(owner, ast.Name) else None
+            return value is not None and attributes.maybe_tensor(value) is not None
+    return False
 
 
 def _is_given_none(test: ast.expr, env: Env) -> bool:
