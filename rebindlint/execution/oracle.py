@@ -110,6 +110,31 @@ MAX_RETRIES = 6  # paths of a hook that give an answer which other paths have gi
 MAX_EXTRA = 4  # alternatives tried for that, in one hook
 
 
+class _Retries:
+    """Plans that give another answer than a path did, for a goal that no path has reached: the more that one asked, the nearer it was."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[int, int, dict[Hashable, int], int, frozenset[int]]] = []
+        self._number = 0
+        self._tried = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def add(self, asked: int, plan: dict[Hashable, int], default: int, goal: frozenset[int]) -> None:
+        self._number += 1
+        heapq.heappush(self._waiting, (-asked, self._number, plan, default, goal))
+
+    def take(self, covered: set[int], paths: list[Set[tuple[Hashable, int]]]) -> tuple[dict[Hashable, int], int] | None:
+        while self._waiting and self._tried < MAX_RETRIES:
+            _, _, plan, default, goal = heapq.heappop(self._waiting)
+            if not goal <= covered and not any(plan.items() <= path for path in paths):
+                self._tried += 1
+                return plan, default
+        self._waiting.clear()
+        return None
+
+
 class Explorer:
     """Hands out plans until every arm that was seen has been taken once, or the budget is spent; arms near the hook first."""
 
@@ -123,6 +148,7 @@ class Explorer:
         self.exhausted = False
         self.sampled = False  # arms that lead to no statement that binds anything were left out
         self._relented: set[tuple[Hashable, int]] = set()  # answers tried because a check had failed with the other
+        self._relents = _Retries()
         self._todo: list[tuple[int, int, dict[Hashable, int], int, frozenset[int], bool]] = [
             (-1, 0, {}, 0, frozenset(), False),
             (-1, 1, {}, 1, frozenset(), False),
@@ -135,16 +161,14 @@ class Explorer:
         self._taken: set[tuple[Hashable, int]] = set()
         self._places: dict[Hashable, Hashable] = {}  # question -> where it is asked
         self._missed: dict[frozenset[int], int] = {}  # goal -> paths that should have led to it and did not
-        # conditions that failed: the more was asked in one, the nearer it was
-        self._retries: list[tuple[int, int, dict[Hashable, int], int, frozenset[int]]] = []
-        self._retried = 0
+        self._retries = _Retries()  # for conditions that failed
         self._paths: list[Set[tuple[Hashable, int]]] = []  # the answers of each path so far
         self._opened: frozenset[int] = frozenset()  # goals that new questions of the last path may lead to
         self._barren: set[Hashable] = set()  # places where another answer, led to by no goal, made no difference
         self._asked_at: Hashable = None  # where the question is asked whose other answer the current plan takes
 
     def plans(self) -> Iterator[tuple[dict[Hashable, int], int]]:
-        while self._todo or self._retries:
+        while self._todo or self._retries or self._relents:
             if self.executions - self.failures >= self.limit or self.failures >= 2 * self.limit:
                 self.exhausted = True
                 return
@@ -194,13 +218,8 @@ class Explorer:
 
     def _retry(self) -> tuple[dict[Hashable, int], int] | None:
         """A path on which a condition failed whose arm none has taken, with the answer that it failed for given otherwise."""
-        while self._retries and self._retried < MAX_RETRIES:
-            _, _, plan, default, goal = heapq.heappop(self._retries)
-            if not goal <= self.covered and not any(plan.items() <= path for path in self._paths):
-                self._retried += 1
-                return plan, default
-        self._retries.clear()
-        return None
+        found = self._retries.take(self.covered, self._paths)
+        return found if found is not None else self._relents.take(self.covered, self._paths)
 
     def _push(
         self,
@@ -226,9 +245,7 @@ class Explorer:
             other = 1 - min(oracle.answers.get(key, 0), 1)
             if options_of.get(key) == 2 and key not in oracle.fixed and (key, other) not in self._relented:
                 self._relented.add((key, other))
-                self._number += 1
-                plan = {**oracle.answers, key: other}
-                heapq.heappush(self._retries, (-len(oracle.asked), self._number, plan, default, goal))
+                self._relents.add(len(oracle.asked), {**oracle.answers, key: other}, default, goal)
         for position in range(len(oracle.asked) - 1, -1, -1):
             key, options = oracle.asked[position]
             taken = oracle.answers[key]
@@ -290,7 +307,5 @@ class Explorer:
             if key not in oracle.fixed and not goal <= self.covered:
                 for other in range(options_of.get(key, 0)):
                     if other != oracle.answers[key]:
-                        self._number += 1
-                        plan = {**oracle.answers, key: other}
-                        heapq.heappush(self._retries, (-asked, self._number, plan, default, goal))
+                        self._retries.add(asked, {**oracle.answers, key: other}, default, goal)
         self._opened = frozenset(opened)
