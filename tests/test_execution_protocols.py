@@ -44,6 +44,30 @@ def test_what_loading_itself_calls_works_on_live_tensors() -> None:
     assert brief(facts(hooks=text), protocols=True) == {"address attribute self.w direct+layerwise"}
 
 
+def test_a_hook_of_the_whole_model_is_called_by_every_reload_of_an_engine_that_knows_no_other() -> None:
+    text = """
+    import torch
+    from torch import nn
+
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.kv = nn.Linear(4, 4)
+            self.w_kc = None
+
+        def post_load_weights(self):
+            self.w_kc = self.kv.weight.float() * 2
+
+        def forward(self, x):
+            return x @ self.w_kc
+    """
+    assert brief(facts(model=text), protocols=True) == {"address attribute self.w_kc direct"}
+    engine = "def initialize_layerwise_reload(model):\n    pass\n"
+    files = {"vllm/__init__": "", "vllm/model_executor/model_loader/reload/layerwise": engine, "vllm/model": text}
+    assert brief(facts(**files), protocols=True) == {"address attribute self.w_kc direct+layerwise"}
+
+
 def test_a_guarded_alias_of_a_remembered_parameter_is_right() -> None:
     assert (
         facts(hooks=in_method("if not hasattr(self, 'kept'):\n    self.kept = layer.weight", reads="self.kept")) == []

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from rebindlint.execution.attributes import names_weight
 from rebindlint.execution.cells import Captured, Edge, owned_storages
+from rebindlint.execution.containers import is_key_by_shape
 from rebindlint.execution.graphs import captured_anew
 from rebindlint.execution.guards import guard_of
 from rebindlint.execution.interpreter import Interpreter, Site
@@ -37,7 +38,6 @@ from rebindlint.model import Value as Origin
 
 __all__ = ["compare", "current", "nearest"]
 
-_SHAPE = re.compile(r"\bshape\d+")
 _FULL_PRECISION = ("torch.float32", "torch.float", "torch.float64", "torch.double")
 _NUMBER = re.compile(r"\b(?:item|float|int)\(\d+\)")
 
@@ -100,7 +100,7 @@ def _lost(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Itera
 
 def _is_kept_by_shape(cell: Captured) -> bool:
     """A slot of a table whose key is a shape: every layer of that shape shares it, so no weight's values can be in it."""
-    return any(isinstance(edge.holder, DictValue) and _SHAPE.search(str(edge.key)) for edge in cell.edges)
+    return any(isinstance(edge.holder, DictValue) and is_key_by_shape(edge.key) for edge in cell.edges)
 
 
 def _is_kept_by_number(cell: Captured) -> bool:

@@ -1,11 +1,30 @@
-"""Containers on parameters that weight loaders fill: they are full again after every load."""
+"""What containers tell of the tensors in them: weight loaders fill some after every load, all layers of one shape share others."""
 
 from __future__ import annotations
 
-from rebindlint.execution.interpreter import Interpreter
-from rebindlint.execution.values import SECOND, ListValue, Tensor
+import re
 
-__all__ = ["fill_containers"]
+from rebindlint.execution.interpreter import Interpreter
+from rebindlint.execution.values import SECOND, DictValue, ListValue, Tensor, Value
+
+__all__ = ["fill_containers", "is_key_by_shape", "put_by_shape"]
+
+_SHAPE = re.compile(r"\bshape\d+")
+
+
+def is_key_by_shape(key: object) -> bool:
+    """Whether it is, or contains, the shape of a tensor: every layer of that shape shares the slot."""
+    return _SHAPE.search(str(key)) is not None
+
+
+def put_by_shape(value: Value) -> None:
+    """What goes into such a slot holds nothing of any weight, whatever it was computed from."""
+    if isinstance(value, Tensor):
+        if value.storage.born and not value.storage.weight:
+            value.storage.epochs, value.storage.sources = 0, frozenset()
+    elif isinstance(value, (ListValue, DictValue)):
+        for item in value.items.values() if isinstance(value, DictValue) else value.items:
+            put_by_shape(item)
 
 
 def fill_containers(m: Interpreter, parameter: Tensor) -> None:

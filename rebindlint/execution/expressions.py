@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rebindlint.execution import attributes, calls, conditions, layout, tensors
+from rebindlint.execution.containers import is_key_by_shape, put_by_shape
 from rebindlint.execution.interpreter import MAX_STEPS, Interpreter, OutOfBudget, Raised
 from rebindlint.execution.values import (
     NOTHING,
@@ -459,6 +460,8 @@ def bind_slot(m: Interpreter, holder: Value, index: Value | None, value: Value) 
     if isinstance(holder, DictValue):
         key = key_of(index)
         old = holder.items.get(key)
+        if is_key_by_shape(key):
+            put_by_shape(value)
         holder.items[key] = value
         attributes.note_slot(m, holder, key, value, old)
     elif isinstance(holder, ListValue) and isinstance(index, Const) and isinstance(index.value, int):

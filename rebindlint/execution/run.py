@@ -280,11 +280,17 @@ class _Search:
         if (new or outcome.refused or self._goes_another_way(outcome)) and not self.hook.lazy:
             self.settled |= {key for key in new if key in self.seen}
             self.seen |= new
-            for protocol in (p for p in self.protocols[1:] if p is not Protocol.SLEEP):
+            for protocol in self._others():
                 found = self._joined(found, self._again(oracle, default, protocol), protocol)
         for fact in found:
             known = self.facts.get(fact.key)
             self.facts[fact.key] = fact if known is None else combine(known, fact)
+
+    def _others(self) -> list[Protocol]:
+        """The protocols that are left. What a layerwise reload does not call again is called where the tree's engine has no such reload."""
+        others: list[Protocol] = [p for p in self.protocols[1:] if p is not Protocol.SLEEP]
+        own = self.index.protocol_of(self.hook.function.module.name)
+        return [] if self.hook.after_model and own is Protocol.DIRECT else others
 
     def _goes_another_way(self, outcome: Outcome) -> bool:
         """Whether a condition kept the second run from what the first did: under another protocol it may not."""

@@ -3,6 +3,7 @@ import third_party
 import torch
 
 _INDICES: dict = {}
+_ORDERS: dict = {}
 
 
 class Method:
@@ -16,3 +17,20 @@ class Method:
 
     def apply(self, layer, x):
         return torch.ops.lib.mm(x, layer.sorted, _INDICES[(tuple(layer.weight.shape), 128)])
+
+
+class Shuffled:
+    """What the indices put into order holds the new weights alone, however the indices were computed."""
+
+    def process_weights_after_loading(self, layer):
+        key = (layer.weight.shape[0], 128)
+        orders = _ORDERS.get(key)
+        if orders is None:
+            orders = {"rows": third_party.permutation(layer.weight)}
+            _ORDERS[key] = orders
+        shuffled = torch.empty_like(layer.weight)
+        shuffled.copy_(layer.weight.data.index_select(0, orders["rows"]))
+        layer.weight = torch.nn.Parameter(shuffled)  # warning RB103
+
+    def apply(self, layer, x):
+        return torch.ops.lib.mm(x, layer.weight)
