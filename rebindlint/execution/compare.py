@@ -57,32 +57,41 @@ def compare(outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebindin
     done: set[tuple[int, object, int]] = set()
     for cell in outcome.captured or []:
         key = (id(cell.last.holder), cell.last.key, cell.storage.number)
-        if key in done or cell.storage.on_host or cell.storage.empty or not _is_visible(cell, hook, readers):
+        if key in done or cell.storage.on_host or cell.storage.empty or not _is_read(cell.edges, hook, readers):
+            continue
+        stays = cell.storage.number in owned and safe[cell.storage.number]
+        found = list(_of_cell(m, outcome, hook, cell, stays=stays))
+        if found and not _is_read_of_root(m, cell, outcome, hook, readers):
             continue
         done.add(key)
-        again = m.retransformed.get(cell.storage.number)
-        if again is not None and _shows(cell) and not hook.lazy:
-            yield _make(m, outcome, hook, cell, again, Hazard.FRESHNESS, Binding.COPY, cell.tensor, again=True)
-            continue
-        if cell.storage.epochs & LOST and _shows(cell) and not cell.storage.scratch:
-            yield from _lost(m, outcome, hook, cell)
-            continue
-        raw = _left_raw(m, outcome, hook, cell) if _shows(cell) and not hook.lazy else None
-        if raw is not None:
-            if not _has_no_room(m, outcome, cell):
-                yield raw
-            continue
-        if cell.storage.number in owned and safe[cell.storage.number]:
-            continue  # alive and refreshed: a graph that holds it is right, whatever the cell shows now
-        fact = _fact(m, outcome, hook, cell)
-        by_key = _is_kept_by_number(cell) if hook.lazy else _is_kept_by_shape(cell)
-        if fact is not None and fact.hazard is Hazard.FRESHNESS and by_key:
-            continue
-        if fact is not None and fact.hazard is Hazard.ADDRESS and _stays_elsewhere(outcome, cell):
-            fact = replace(fact, shared=True)
-        if fact is not None and (not hook.lazy or _is_lazy_cache(m, outcome, hook, cell, fact)):
-            doubtful = hook.lazy and _may_be_nothing(m, outcome, cell)
-            yield replace(fact, lazy=hook.lazy, certain=fact.certain and not doubtful)
+        yield from found
+
+
+def _of_cell(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured, *, stays: bool) -> Iterator[Rebinding]:
+    """What became of one cell; ``stays``: the memory that it showed is alive and refreshed."""
+    again = m.retransformed.get(cell.storage.number)
+    if again is not None and _shows(cell) and not hook.lazy:
+        yield _make(m, outcome, hook, cell, again, Hazard.FRESHNESS, Binding.COPY, cell.tensor, again=True)
+        return
+    if cell.storage.epochs & LOST and _shows(cell) and not cell.storage.scratch:
+        yield from _lost(m, outcome, hook, cell)
+        return
+    raw = _left_raw(m, outcome, hook, cell) if _shows(cell) and not hook.lazy else None
+    if raw is not None:
+        if not _has_no_room(m, outcome, cell):
+            yield raw
+        return
+    if stays:
+        return  # a graph that holds it is right, whatever the cell shows now
+    fact = _fact(m, outcome, hook, cell)
+    by_key = _is_kept_by_number(cell) if hook.lazy else _is_kept_by_shape(cell)
+    if fact is not None and fact.hazard is Hazard.FRESHNESS and by_key:
+        return
+    if fact is not None and fact.hazard is Hazard.ADDRESS and _stays_elsewhere(outcome, cell):
+        fact = replace(fact, shared=True)
+    if fact is not None and (not hook.lazy or _is_lazy_cache(m, outcome, hook, cell, fact)):
+        doubtful = hook.lazy and _may_be_nothing(m, outcome, cell)
+        yield replace(fact, lazy=hook.lazy, certain=fact.certain and not doubtful)
 
 
 def _lost(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Iterator[Rebinding]:
@@ -217,16 +226,30 @@ def _is_fresh(now: int, captured: int) -> bool:
     return not captured or (bool(now & SECOND) and not now & FIRST) or now == 0
 
 
-def _is_visible(cell: Captured, hook: Hook, readers: Readers) -> bool:
-    """Run-time code reads every attribute on the way to the cell. Roots and slots are read with their holder."""
-    if not _is_read(cell.edges, hook, readers):
-        return False
-    if not cell.epochs or hook.receiver is None or cell.edges[0].text not in LAYER_NAMES or len(cell.edges) != 2:
+def _is_read_of_root(m: Interpreter, cell: Captured, outcome: Outcome, hook: Hook, readers: Readers) -> bool:
+    """Whether run-time code reads what the hook left on its own object, or on its method's layer; other cells are read for all
+    that this tells.
+    """
+    if hook.receiver is None or len(cell.edges) != 2 or _is_held_by_another(cell, outcome):
         return True
-    return readers.is_read_of_layer(str(cell.last.key), hook.receiver)
+    name, root = str(cell.last.key), cell.edges[0].text
+    if root == "self" and name.isidentifier():
+        return readers.is_read_of_self(name, hook.receiver)
+    if root not in LAYER_NAMES:
+        return True
+    site = nearest(m.sites, cell) or nearest(outcome.first_sites or {}, cell)
+    return readers.is_read_of_layer(name, hook, site.statement if site is not None else hook.function.node)
+
+
+def _is_held_by_another(cell: Captured, outcome: Outcome) -> bool:
+    """Whether another object holds the same memory: what reads it there is said to have it from here."""
+    return any(
+        other.storage is cell.storage and other.last.holder is not cell.last.holder for other in outcome.captured or []
+    )
 
 
 def _is_read(edges: tuple[Edge, ...], hook: Hook, readers: Readers) -> bool:
+    """Run-time code reads every attribute on the way to the cell. Roots and slots are read with their holder."""
     home = hook.function.module.shown
     return all(
         readers.is_visible(edge.key, home)

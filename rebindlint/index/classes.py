@@ -105,6 +105,16 @@ class FunctionInfo:
         )
 
     @cached_property
+    def returns(self) -> bool:
+        """Whether it may give its caller something."""
+        return any(
+            isinstance(node, ast.Return)
+            and node.value is not None
+            and not (isinstance(node.value, ast.Constant) and node.value.value is None)
+            for node in self._nodes
+        )
+
+    @cached_property
     def positional(self) -> tuple[str, ...]:
         """Names of the parameters that arguments by position go to."""
         return tuple(a.arg for a in [*self.node.args.posonlyargs, *self.node.args.args])

@@ -5,20 +5,33 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from bisect import bisect_right
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from rebindlint.index.hooks import LAYER_NAMES, is_loading_name
+from rebindlint.index.hooks import Hook, is_loading_name
+from rebindlint.index.layer_reads import Guards, LayerReads, reads_of_layer, settings_of
+from rebindlint.index.mentions import Mentions, indent_of
 from rebindlint.index.modules import descend
 
 if TYPE_CHECKING:
-    from rebindlint.index.classes import ClassInfo
+    from collections.abc import Iterator
+
+    from rebindlint.index.classes import ClassInfo, FunctionInfo
     from rebindlint.index.tree import Index
 
 __all__ = ["Readers"]
 
-_SYNC = re.compile(r"\.(?:item|tolist)\(\)")
-_DEF = re.compile(r"^([ \t]*)(?:async[ \t]+)?def[ \t]+(\w+)", re.M)
+_SYNC = re.compile(r"\.(?:item|tolist)\(\)|\bbool\([^\n]*\.(?:any|all)\(")
+_VARIABLE = r"(?<![\w.\])])(?!self\b)\w+"
+_SELF = re.compile(r"(?<![\w.])self$")
+_NAME = r"\*?[\w.]+(?:\[[^\]\n]*\])?"
+_GAP = r"(?:\s|#[^\n]*\n)*"
+# several targets in brackets as far as one of them and from there on, and the same without brackets on one line
+_OPENED = re.compile(rf"^[ \t]*[(\[]{_GAP}(?:{_NAME}{_GAP},{_GAP})*[\w.]+$", re.M)
+_CLOSED = re.compile(rf"(?:{_GAP},{_GAP}{_NAME})*{_GAP},?{_GAP}[)\]][ \t]*=(?!=)")
+_FIRST = re.compile(rf"^[ \t]*(?:{_NAME}[ \t]*,[ \t]*)*[\w.]+$", re.M)
+_LAST = re.compile(rf"(?:[ \t]*,[ \t]*{_NAME})*[ \t]*,? = ")
+_MOST_BEFORE = 600  # characters of an assignment to several targets that are looked at
 
 
 class Readers:
@@ -26,11 +39,13 @@ class Readers:
 
     def __init__(self, index: Index) -> None:
         self._index = index
+        self._mentions = Mentions(index)
         self._visible: dict[str, bool] = {}
-        self._of_layer: dict[int, frozenset[str] | tuple[()] | None] = {}
+        self._of_layer: dict[tuple[int, int], LayerReads | None] = {}
+        self._reached: dict[tuple[int, int], dict[int, frozenset[Guards]]] = {}
         self._own: dict[str, bool] = {}
         self._syncs: dict[tuple[str, int], bool] = {}
-        self._defs: dict[str, tuple[list[int], list[tuple[int, str]]]] = {}
+        self._of_self: dict[tuple[int, str], bool] = {}
 
     @classmethod
     def of(cls, index: Index) -> Readers:
@@ -49,40 +64,60 @@ class Readers:
             known = self._visible[name] = self._search(name, home)
         return known
 
-    def is_read_of_layer(self, name: str, cls: ClassInfo) -> bool:
-        """Whether run-time code may read what a hook of ``cls`` left on its layer.
+    def is_read_of_layer(self, name: str, hook: Hook, statement: ast.AST) -> bool:
+        """Whether run-time code may read what a statement of a hook, or of what it calls, left on the hook's layer.
 
-        Where the class's own run-time code spells out what it reads of the layer, and hands the layer to nobody, only that
-        counts, and what reads it of a part of itself, or in a layer that applies its method.
+        Where the run-time code of the hook's class, and what it hands the layer to, spells out what it reads of the layer,
+        only that counts, and what reads it of an object that may be the layer of anybody. What is read where the class's
+        own settings are others than where the statement stands is not read then.
         """
-        known = self._of_layer.get(id(cls.node), ())
-        if known == ():
-            known = self._of_layer[id(cls.node)] = self._reads_of_layer(cls)
-        if known is None or name in known:
+        if hook.receiver is None or not name.isidentifier():
+            return True
+        key = (id(hook.function.node), id(hook.receiver))
+        if key not in self._of_layer:
+            self._of_layer[key] = reads_of_layer(self._index, hook, self._is_no_reader)
+        known = self._of_layer[key]
+        if known is None:
+            return True
+        found = {guards for pattern, every in known.items() if fnmatchcase(name, pattern) for guards in every}
+        if found and any(_agree(guards, there) for guards in found for there in self._settings(hook, statement)):
             return True
         own = self._own.get(name)
         if own is None:
-            own = self._own[name] = self._search(name, "", owner=r"\.\w+") or self._search(
-                name, "", owner=r"\bself", only=b"quant_method.apply"
+            own = self._own[name] = (
+                self._search(name, "", owner=r"\.\w+")
+                or self._search(name, "", owner=r"\bself", only=b"quant_method.apply")
+                or any(self._mentions.may_be_of_layer(*place) for place in self._reads(name, "", owner=_VARIABLE))
             )
         return own
 
-    def _reads_of_layer(self, cls: ClassInfo) -> frozenset[str] | None:
-        """Names that methods of the class read of their layer at run time; None when it gets out of their hands."""
-        names: set[str] = set()
-        found = False
-        for base in self._index.mro(cls):
-            for method in base.methods.values():
-                layer = next((name for name in method.positional if name in LAYER_NAMES), "")
-                if layer and not is_loading_name(method.name) and not method.is_abstract:
-                    found = True
-                    reads = _reads(method.node, layer)
-                    if reads is None:
-                        return None
-                    names |= reads
-        return frozenset(names) if found else None
+    def _is_no_reader(self, method: FunctionInfo) -> bool:
+        return self._mentions.only_loads(method) or self._mentions.only_own(method)
+
+    def _settings(self, hook: Hook, statement: ast.AST) -> frozenset[Guards]:
+        """The settings of the hook's class under which the statement is reached; nothing is known of what cannot be followed."""
+        key = (id(hook.function.node), id(hook.receiver))
+        if key not in self._reached:
+            self._reached[key] = settings_of(self._index, hook)
+        return self._reached[key].get(id(statement)) or frozenset({frozenset()})
+
+    def is_read_of_self(self, name: str, cls: ClassInfo) -> bool:
+        """Whether run-time code may read an attribute of an object of ``cls``: code of its own classes, or through another name."""
+        key = (id(cls.node), name)
+        known = self._of_self.get(key)
+        if known is None:
+            own = {base.name for member in self._index.subclasses(cls) for base in self._index.mro(member)}
+            known = self._of_self[key] = any(
+                not _of_self(text, start) or self._mentions.class_around(shown, text, start) in {"", *own}
+                for shown, text, start in self._reads(name, cls.module.shown)
+            )
+        return known
 
     def _search(self, name: str, home: str, owner: str = "", only: bytes = b"") -> bool:
+        return any(True for _ in self._reads(name, home, owner, only))
+
+    def _reads(self, name: str, home: str, owner: str = "", only: bytes = b"") -> Iterator[tuple[str, str, int]]:
+        """File, its text and the place, of every mention that may read the name at run time."""
         encoded = name.encode()
         named = r"getattr\((?!layer\b)[\w.]+,[ \t]*" if owner else ""
         pattern = re.compile(
@@ -95,36 +130,24 @@ class Readers:
                 continue
             text = raw.decode("utf-8", "replace")
             for match in pattern.finditer(text):
-                function, start = self._enclosing(shown, text, match.start())
-                if not is_loading_name(function) and not self._synchronises(shown, text, start):
-                    return True
-        return False
+                function, start = self._mentions.enclosing(shown, text, match.start())
+                if (
+                    not is_loading_name(function)
+                    and not _is_target(text, match.end() - len(name) - 1, match.end())
+                    and not self._synchronises(shown, text, start)
+                ):
+                    yield shown, text, match.start()
 
     def _synchronises(self, shown: str, text: str, start: int) -> bool:
         """Whether the function defined at ``start`` waits for the device whatever happens: no graph can capture it."""
         known = self._syncs.get((shown, start))
         if known is None:
-            end = re.compile(rf"^[ \t]{{0,{_indent(text, start)}}}[^\s#)]", re.M).search(
+            end = re.compile(rf"^[ \t]{{0,{indent_of(text, start)}}}[^\s#)]", re.M).search(
                 text, text.index("\n", start) + 1
             )
             body = text[start : end.start() if end else len(text)]
             known = self._syncs[(shown, start)] = bool(_SYNC.search(body)) and _waits(body)
         return known
-
-    def _enclosing(self, shown: str, text: str, offset: int) -> tuple[str, int]:
-        """Name and start of the function around ``offset``; ``__init__`` for code at class or module level."""
-        if shown not in self._defs:
-            found = [(m.start(), len(m.group(1)), m.group(2)) for m in _DEF.finditer(text)]
-            self._defs[shown] = ([f[0] for f in found], [(f[1], f[2]) for f in found])
-        starts, names = self._defs[shown]
-        line_start = text.rfind("\n", 0, offset) + 1
-        indent = _indent(text, line_start)
-        position = bisect_right(starts, line_start) - 1
-        while position >= 0:
-            if names[position][0] < indent:
-                return names[position][1], starts[position]
-            position -= 1
-        return "__init__", 0
 
 
 def _is_warmup(shown: str) -> bool:
@@ -132,32 +155,30 @@ def _is_warmup(shown: str) -> bool:
     return "/warmup/" in shown
 
 
-def _reads(function: ast.AST, layer: str) -> set[str] | None:
-    """``layer.name`` and ``getattr(layer, "name", …)`` in a function; None when it does anything else with its layer."""
-    names: set[str] = set()
-    seen = 0
-    nodes = descend(function)
-    for node in nodes:
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == layer:
-            names.add(node.attr)
-            seen += 1
-        elif (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id in ("getattr", "hasattr")
-            and len(node.args) > 1
-            and isinstance(node.args[0], ast.Name)
-            and node.args[0].id == layer
-            and isinstance(node.args[1], ast.Constant)
-        ):
-            names.add(str(node.args[1].value))
-            seen += 1
-    uses = sum(isinstance(node, ast.Name) and node.id == layer for node in nodes)
-    return names if uses == seen else None
+def _of_self(text: str, dot: int) -> bool:
+    """Whether the attribute is one of ``self``, whoever that is."""
+    return text[dot] == "." and bool(_SELF.search(text, max(0, dot - 5), dot))
+
+
+def _is_target(text: str, dot: int, end: int) -> bool:
+    """Whether the attribute is one of several targets of an assignment."""
+    if text[dot] != "." or text[end : end + 1] not in (",", ")", "]", " ", "\n"):
+        return False
+    before, after = text[max(0, dot - _MOST_BEFORE) : dot], text[end : end + _MOST_BEFORE]
+    several = _OPENED.search(before), _CLOSED.match(after)
+    if all(several):
+        return True
+    one_line = _FIRST.search(before), _LAST.match(after)
+    return all(one_line) and "," in f"{before.rpartition(chr(10))[2]}{after.partition('=')[0]}"
+
+
+def _agree(some: Guards, others: Guards) -> bool:
+    """Whether both may hold at once."""
+    return not any((name, not holds) in others for name, holds in some)
 
 
 def _waits(function: str) -> bool:
-    """Whether every way through the function calls ``.item()`` or ``.tolist()``."""
+    """Whether every way through the function gets a number or a truth from the device."""
     try:
         found = ast.parse(textwrap.dedent(function)).body[0]
     except (SyntaxError, ValueError, IndexError, RecursionError):
@@ -168,20 +189,29 @@ def _waits(function: str) -> bool:
         if isinstance(statement, ast.With):
             stack.extend(reversed(statement.body))
         elif hasattr(statement, "body"):
+            if isinstance(statement, ast.If) and _asks(statement.test):
+                return True
             if any(isinstance(node, ast.Return) for node in descend(statement)):
                 return False
-        elif any(
-            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist")
-            for node in descend(statement)
-        ):
+        elif _asks(statement):
             return True
         elif isinstance(statement, ast.Return):
             return False
     return False
 
 
-def _indent(text: str, start: int) -> int:
-    end = start
-    while end < len(text) and text[end] in " \t":
-        end += 1
-    return end - start
+def _asks(node: ast.AST) -> bool:
+    """``x.item()``, ``x.tolist()`` or ``bool(x.any())`` somewhere below."""
+    for call in descend(node):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+            if call.func.attr in ("item", "tolist"):
+                return True
+        elif isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "bool" and call.args:
+            value = call.args[0]
+            if (
+                isinstance(value, ast.Call)
+                and isinstance(value.func, ast.Attribute)
+                and value.func.attr in ("any", "all")
+            ):
+                return True
+    return False
