@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,27 +36,23 @@ class _Scope:
     names: Names = ()
 
 
-def reads_of_layer(index: Index, hook: Hook, is_no_reader: Callable[[FunctionInfo], bool]) -> LayerReads | None:
-    """Names, or patterns of names, that run-time methods of a hook's class read of their layer; None when it gets where nobody can follow it.
-
-    ``is_no_reader`` tells methods that nothing calls at run time but other methods of the class.
+def reads_of_layer(index: Index, hook: Hook) -> list[tuple[FunctionInfo, LayerReads | None]]:
+    """What methods of a hook's class, each by itself, read of the layer that they are given: names, or patterns of names; None where
+    it gets where nobody can follow it. Some of them may be called by loading alone.
     """
     if hook.receiver is None:
-        return None
-    walk = _Walk(index, hook, hook.receiver)
-    roots = [
-        (method, layer)
-        for method, layer in walk.given_layers()
-        if not is_loading_name(method.name) and not method.is_abstract and not is_no_reader(method)
-    ]
-    if not roots:
-        return None
-    try:
-        for method, layer in roots:
+        return []
+    found: list[tuple[FunctionInfo, LayerReads | None]] = []
+    for method, layer in _Walk(index, hook, hook.receiver).given_layers():
+        if is_loading_name(method.name) or method.is_abstract:
+            continue
+        walk = _Walk(index, hook, hook.receiver)
+        try:
             walk.enter(method, layer, _NO_GUARDS, own=True)
-    except (Escaped, RecursionError):
-        return None
-    return {name: frozenset(found) for name, found in walk.reads.items()}
+            found.append((method, {name: frozenset(guards) for name, guards in walk.reads.items()}))
+        except (Escaped, RecursionError):
+            found.append((method, None))
+    return found
 
 
 def settings_of(index: Index, hook: Hook) -> dict[int, frozenset[Guards]]:

@@ -35,6 +35,7 @@ class Mentions:
         self._index = index
         self._loads: dict[str, frozenset[str]] = {}
         self._own: dict[str, bool] = {}
+        self._around: dict[str, frozenset[str]] = {}
         self._defs: dict[str, Found] = {}
         self._classes: dict[str, Found] = {}
 
@@ -109,9 +110,12 @@ class Mentions:
                 return frozenset()
         return frozenset(found)
 
-    def _mention(self, name: str) -> set[str]:
+    def _mention(self, name: str) -> frozenset[str]:
         """The functions that mention another; ``__init__`` for code at class or module level."""
-        return {function for function, _, _, _ in self.mentions(name)}
+        known = self._around.get(name)
+        if known is None:
+            known = self._around[name] = frozenset(function for function, _, _, _ in self.mentions(name))
+        return known
 
     def mentions(self, name: str) -> Iterator[tuple[str, str, str, int]]:
         """The functions that mention another, with file, its text and the place."""

@@ -41,7 +41,7 @@ class Readers:
         self._index = index
         self._mentions = Mentions(index)
         self._visible: dict[str, bool] = {}
-        self._of_layer: dict[tuple[int, int], LayerReads | None] = {}
+        self._of_layer: dict[tuple[int, int], list[tuple[FunctionInfo, LayerReads | None]]] = {}
         self._reached: dict[tuple[int, int], dict[int, frozenset[Guards]]] = {}
         self._own: dict[str, bool] = {}
         self._syncs: dict[tuple[str, int], bool] = {}
@@ -75,13 +75,13 @@ class Readers:
             return True
         key = (id(hook.function.node), id(hook.receiver))
         if key not in self._of_layer:
-            self._of_layer[key] = reads_of_layer(self._index, hook, self._is_no_reader)
-        known = self._of_layer[key]
-        if known is None:
+            self._of_layer[key] = reads_of_layer(self._index, hook)
+        there = self._settings(hook, statement)
+        given = [method for method, reads in self._of_layer[key] if reads is None or _reads_under(reads, name, there)]
+        if any(not self._is_no_reader(method) for method in given):
             return True
-        found = {guards for pattern, every in known.items() if fnmatchcase(name, pattern) for guards in every}
-        if found and any(_agree(guards, there) for guards in found for there in self._settings(hook, statement)):
-            return True
+        if all(self._is_no_reader(method) for method, _ in self._of_layer[key] if method not in given):
+            return True  # nothing is known of what reads it
         own = self._own.get(name)
         if own is None:
             own = self._own[name] = (
@@ -170,6 +170,12 @@ def _is_target(text: str, dot: int, end: int) -> bool:
         return True
     one_line = _FIRST.search(before), _LAST.match(after)
     return all(one_line) and "," in f"{before.rpartition(chr(10))[2]}{after.partition('=')[0]}"
+
+
+def _reads_under(reads: LayerReads, name: str, there: frozenset[Guards]) -> bool:
+    """Whether the name is read under settings that may hold where it is bound."""
+    found = (guards for pattern, every in reads.items() if fnmatchcase(name, pattern) for guards in every)
+    return any(_agree(guards, others) for guards in found for others in there)
 
 
 def _agree(some: Guards, others: Guards) -> bool:
