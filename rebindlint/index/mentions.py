@@ -35,6 +35,7 @@ class Mentions:
         self._index = index
         self._loads: dict[str, frozenset[str]] = {}
         self._own: dict[str, bool] = {}
+        self._given: dict[str, bool] = {}
         self._around: dict[str, frozenset[str]] = {}
         self._defs: dict[str, Found] = {}
         self._classes: dict[str, Found] = {}
@@ -48,7 +49,9 @@ class Mentions:
         taker = self._taker(shown, text, start, text[start:].partition(".")[0])
         if taker is None or self.class_around(shown, text, start):
             return taker is None
-        return not self._is_given_by_methods(taker)
+        if taker not in self._given:
+            self._given[taker] = self._is_given_by_methods(taker)
+        return not self._given[taker]
 
     def _taker(self, shown: str, text: str, start: int, variable: str) -> str | None:
         """The function around a place that is given a layer under the name of the variable."""
