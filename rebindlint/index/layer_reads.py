@@ -82,9 +82,9 @@ class _Walk:
         self.reached: dict[int, set[Guards]] = {}
 
     def given_layers(self) -> Iterator[tuple[FunctionInfo, str]]:
-        """The methods, as the class and those below it have them, that are given a layer."""
+        """The methods, as the class and those below it have them, that are given a layer; first those that the engine calls."""
         names = {name for member in self._family for base in self._index.mro(member) for name in base.methods}
-        for name in sorted(names):
+        for name in sorted(names, key=lambda name: (name.startswith("_"), name)):
             for method in self._overrides(name):
                 layer = next((p for p in method.positional if p in LAYER_NAMES), "")
                 if layer:

@@ -44,11 +44,13 @@ class Mentions:
         """Whether a variable that something is read of at run time may hold any layer: what a method is given is the layer of its
         own class, and a function's that only such methods call.
         """
+        taker = self._taker(shown, text, start, text[start : text.find(".", start)])
+        if taker is not None and self.class_around(shown, text, start):
+            return False
         if self.run_by(self.enclosing(shown, text, start)[0]):
             return False
-        taker = self._taker(shown, text, start, text[start:].partition(".")[0])
-        if taker is None or self.class_around(shown, text, start):
-            return taker is None
+        if taker is None:
+            return True
         if taker not in self._given:
             self._given[taker] = self._is_given_by_methods(taker)
         return not self._given[taker]
@@ -90,12 +92,16 @@ class Mentions:
         """Whether nothing but run-time methods of the same object calls the method: it is read where these stand."""
         name = method.name
         if name not in self._own:
-            called = [(around, text[max(0, start - 8) : start + 1]) for around, _, text, start in self.mentions(name)]
-            self._own[name] = bool(called) and all(
-                _OWN.search(before) and not is_loading_name(around) and not self.run_by(around)
-                for around, before in called
-            )
+            called = False
+            for around, _, text, start in self.mentions(name):
+                called = _OWN.search(text, max(0, start - 8), start + 1) is not None and not self._loads_in(around)
+                if not called:
+                    break
+            self._own[name] = called
         return self._own[name]
+
+    def _loads_in(self, function: str) -> bool:
+        return is_loading_name(function) or bool(self.run_by(function))
 
     def run_by(self, name: str) -> frozenset[str]:
         """The functions of loading that run a function or what runs it; none where others do, or where nobody does."""
@@ -114,10 +120,19 @@ class Mentions:
         return frozenset(found)
 
     def _mention(self, name: str) -> frozenset[str]:
-        """The functions that mention another; ``__init__`` for code at class or module level."""
+        """The functions that mention another, ``__init__`` for code at class or module level; no more of them once they are too many
+        to be followed.
+        """
         known = self._around.get(name)
         if known is None:
-            known = self._around[name] = frozenset(function for function, _, _, _ in self.mentions(name))
+            found: set[str] = set()
+            others = 0
+            for function, _, _, _ in self.mentions(name):
+                others += function not in found and function != name and not is_loading_name(function)
+                found.add(function)
+                if others >= _MOST_NAMES:
+                    break
+            known = self._around[name] = frozenset(found)
         return known
 
     def mentions(self, name: str) -> Iterator[tuple[str, str, str, int]]:

@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 __all__ = ["Readers"]
 
 _SYNC = re.compile(r"\.(?:item|tolist)\(\)|\bbool\([^\n]*\.(?:any|all)\(")
-_VARIABLE = r"(?<![\w.\])])(?!self\b)\w+"
+# what an attribute is read of: a part of something, a variable, what getattr() is given; any self
+_PART = re.compile(r"\.\w+$")
+_VARIABLE = re.compile(r"(?<![\w.\])])(?!self\b)\w+$")
+_NAMED = re.compile(r"getattr\((?!layer\b)[\w.]+,[ \t]*$")
 _SELF = re.compile(r"(?<![\w.])self$")
+_MOST_OWNER = 100  # characters of what it is read of that are looked at
 _NAME = r"\*?[\w.]+(?:\[[^\]\n]*\])?"
 _GAP = r"(?:\s|#[^\n]*\n)*"
 # several targets in brackets as far as one of them and from there on, and the same without brackets on one line
@@ -61,7 +65,7 @@ class Readers:
             return True
         known = self._visible.get(name)
         if known is None:
-            known = self._visible[name] = self._search(name, home)
+            known = self._visible[name] = any(True for _ in self._reads(name, home))
         return known
 
     def is_read_of_layer(self, name: str, hook: Hook, statement: ast.AST) -> bool:
@@ -76,23 +80,52 @@ class Readers:
         key = (id(hook.function.node), id(hook.receiver))
         if key not in self._of_layer:
             self._of_layer[key] = reads_of_layer(self._index, hook)
-        there = self._settings(hook, statement)
-        given = [method for method, reads in self._of_layer[key] if reads is None or _reads_under(reads, name, there)]
+        given = [
+            method
+            for method, reads in self._of_layer[key]
+            if reads is None or self._reads_there(reads, name, hook, statement)
+        ]
         if any(not self._is_no_reader(method) for method in given):
             return True
         if all(self._is_no_reader(method) for method, _ in self._of_layer[key] if method not in given):
             return True  # nothing is known of what reads it
         own = self._own.get(name)
         if own is None:
-            own = self._own[name] = (
-                self._search(name, "", owner=r"\.\w+")
-                or self._search(name, "", owner=r"\bself", only=b"quant_method.apply")
-                or any(self._mentions.may_be_of_layer(*place) for place in self._reads(name, "", owner=_VARIABLE))
-            )
+            own = self._own[name] = self._is_read_of_any_layer(name)
         return own
+
+    def _is_read_of_any_layer(self, name: str) -> bool:
+        """Whether it is read of an object that may be the layer of anybody: of a part of something, in a layer that applies its
+        method, or of a variable.
+        """
+        variables: list[tuple[str, int]] = []
+        for shown, text, start in self._reads(name, ""):
+            begin = max(0, start - _MOST_OWNER)
+            if text[start] != ".":
+                read = _NAMED.search(text, begin, start) is not None
+            elif _SELF.search(text, begin, start):
+                read = b"quant_method.apply" in self._index.bytes[shown]
+            else:
+                read = _PART.search(text, begin, start) is not None
+                variable = _VARIABLE.search(text, begin, start)
+                variables += [(shown, variable.start())] if variable is not None else ()
+            if read:
+                return True
+        texts = {shown: self._text(shown) for shown, _ in variables}
+        return any(self._mentions.may_be_of_layer(shown, texts[shown], start) for shown, start in variables)
+
+    def _text(self, shown: str) -> str:
+        return self._index.bytes[shown].decode("utf-8", "replace")
 
     def _is_no_reader(self, method: FunctionInfo) -> bool:
         return self._mentions.only_loads(method) or self._mentions.only_own(method)
+
+    def _reads_there(self, reads: LayerReads, name: str, hook: Hook, statement: ast.AST) -> bool:
+        """Whether the name is read under settings that may hold where it is bound."""
+        found = {guards for pattern, every in reads.items() if fnmatchcase(name, pattern) for guards in every}
+        if not found or frozenset() in found:
+            return bool(found)
+        return any(_agree(guards, others) for guards in found for others in self._settings(hook, statement))
 
     def _settings(self, hook: Hook, statement: ast.AST) -> frozenset[Guards]:
         """The settings of the hook's class under which the statement is reached; nothing is known of what cannot be followed."""
@@ -113,20 +146,14 @@ class Readers:
             )
         return known
 
-    def _search(self, name: str, home: str, owner: str = "", only: bytes = b"") -> bool:
-        return any(True for _ in self._reads(name, home, owner, only))
-
-    def _reads(self, name: str, home: str, owner: str = "", only: bytes = b"") -> Iterator[tuple[str, str, int]]:
+    def _reads(self, name: str, home: str) -> Iterator[tuple[str, str, int]]:
         """File, its text and the place, of every mention that may read the name at run time."""
         encoded = name.encode()
-        named = r"getattr\((?!layer\b)[\w.]+,[ \t]*" if owner else ""
-        pattern = re.compile(
-            rf"{owner}\.{re.escape(name)}\b(?![ \t]*(?::[^=\n]*)?=[^=])|{named}[\"']{re.escape(name)}[\"']"
-        )
+        pattern = re.compile(rf"\.{re.escape(name)}\b(?![ \t]*(?::[^=\n]*)?=[^=])|[\"']{re.escape(name)}[\"']")
         files = self._index.bytes
         for shown in [home, *(f for f in files if f != home)]:
             raw = files.get(shown)
-            if raw is None or encoded not in raw or only not in raw or _is_warmup(shown):
+            if raw is None or encoded not in raw or _is_warmup(shown):
                 continue
             text = raw.decode("utf-8", "replace")
             for match in pattern.finditer(text):
@@ -170,12 +197,6 @@ def _is_target(text: str, dot: int, end: int) -> bool:
         return True
     one_line = _FIRST.search(before), _LAST.match(after)
     return all(one_line) and "," in f"{before.rpartition(chr(10))[2]}{after.partition('=')[0]}"
-
-
-def _reads_under(reads: LayerReads, name: str, there: frozenset[Guards]) -> bool:
-    """Whether the name is read under settings that may hold where it is bound."""
-    found = (guards for pattern, every in reads.items() if fnmatchcase(name, pattern) for guards in every)
-    return any(_agree(guards, others) for guards in found for others in there)
 
 
 def _agree(some: Guards, others: Guards) -> bool:
