@@ -192,6 +192,7 @@ class _Walk:
         if (
             isinstance(node.func, ast.Name)
             and node.func.id in (*_NAMING, *_HARMLESS)
+            and node.args
             and is_name(node.args[0], scope.layer)
         ):
             if node.func.id in _NAMING:
