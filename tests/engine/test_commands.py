@@ -25,7 +25,7 @@ def test_a_clean_reload(engine: Engine, checkpoints: Path) -> None:
     code, out, err = verify(engine, *pair(checkpoints, "llama"))
     assert code == 0, err
     assert "replayed step against eager step after the reload (exact): equal" in out
-    assert out.endswith("Found 6 notes.\n")
+    assert out.endswith("Found 6 notes, and nothing worse: the reload is safe for the captured step.\n")
     told = [line for line in err.splitlines() if line.endswith(" ...")]
     assert [line.split()[0] for line in told] == ["starting", "capturing", "reloading", "verifying"]
 
