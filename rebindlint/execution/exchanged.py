@@ -18,6 +18,7 @@ def exchange_class(m: Interpreter, obj: Obj, name: str, value: Obj) -> None:
     found = [exchange for cls in m.index.mro(obj.cls) for exchange in _exchanges(m, cls)] if obj.cls is not None else []
     for path, cls in [*found, *m.exchanges.get(id(obj), ())]:
         if path[0] == name and len(path) > 1:
+            m.keep.append(value)  # it is known by its identity
             m.exchanges.setdefault(id(value), []).append((path[1:], cls))
         elif path[0] == name:
             value.cls, value.exact = cls, True

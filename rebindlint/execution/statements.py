@@ -126,7 +126,7 @@ def _if(m: Interpreter, node: ast.If, env: Env) -> None:
             keys = [key for key, _ in oracle.asked[asked:]]
         else:
             keys = oracle.consulted[before:] or governing(m, shape, env)
-        if m.inside_helper:  # how the first run replaces a parameter makes no difference to what the second one does
+        if m.inside_helper and m.run == 1:  # how the first run replaces a parameter makes no difference to the second
             oracle.fixed.update(key for key, _ in oracle.asked[asked:])
         elif keys:
             weigh(m, node, taken, keys)
