@@ -178,7 +178,9 @@ def _say_what_was_done(outcome: Outcome, options: Options, seconds: float) -> No
         _say(f"{verb} {counted(len(outcome.fixed), 'hazard')} in {counted(len(outcome.changed), 'file')}")
     if outcome.refused:
         fixes = counted(len(outcome.refused), "fix", "fixes")
-        _say(f"{fixes} put back: the finding was still there, or the file would have been broken")
+        _say(
+            f"{fixes} put back: the finding was still there or another one in its place, or the file would have been broken"
+        )
     if not outcome.files and not outcome.failures:
         _say("no Python files under the given paths")
 

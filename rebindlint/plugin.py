@@ -48,8 +48,9 @@ class FixContext:
     ``dialect`` is the tree's own replace helper. ``local_name(module, function)`` gives the name under which a
     function is to be called in this file and notes that the import is needed (existing imports are reused).
     ``temporary(stem)`` gives a name that the enclosing function does not use, ``attribute(stem)`` an attribute that the file does not.
-    ``is_tensor(expression)`` says that an expression of the statement is a tensor on every path, never None. ``indent`` is one step of
-    indentation, ``width`` how many columns are left for a statement.
+    ``is_tensor(expression)`` says that an expression of the statement is a tensor on every path, never None, ``starts_as_none(receiver, name)``
+    that the class sets the attribute to None before any hook runs. ``indent`` is one step of indentation, ``width`` how many columns are
+    left for a statement.
     """
 
     dialect: Dialect
@@ -57,6 +58,7 @@ class FixContext:
     temporary: Callable[[str], str]
     attribute: Callable[[str], str]
     is_tensor: Callable[[str], bool] = lambda _: False
+    starts_as_none: Callable[[str, str], bool] = lambda *_: False
     indent: str = "    "
     width: int = 80
 

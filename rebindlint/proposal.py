@@ -31,7 +31,14 @@ from rebindlint.splice import (
     temporaries,
     with_comments,
 )
-from rebindlint.surroundings import bound_elsewhere, is_deleted_first, is_filled_later, known_present, plainly_bound
+from rebindlint.surroundings import (
+    bound_elsewhere,
+    is_deleted_first,
+    is_filled_later,
+    known_present,
+    plainly_bound,
+    starts_as_none,
+)
 
 if TYPE_CHECKING:
     from rebindlint.index import Index
@@ -80,6 +87,7 @@ class Proposal:
             temporaries(inside),
             lambda stem: _unused(stem, module.text),
             lambda expression: expression in known_present(inside, node) or _is_tensor(expression, origins),
+            lambda receiver, name: starts_as_none(self._index, module, inside, receiver, name),
             step_of(module, inside),
             _WIDTH - len(indent),
         )

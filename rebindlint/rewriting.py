@@ -19,6 +19,7 @@ __all__ = [
     "allocate_once",
     "bind_once",
     "bound_by",
+    "build_once",
     "call_helper",
     "copy_or_move",
     "is_allocation",
@@ -266,7 +267,19 @@ def allocate_once(bound: Bound, fact: Rebinding, context: FixContext) -> tuple[S
         assignment = assigned(bound.attribute, bound.value, context.width - len(context.indent)).rstrip()
     else:
         assignment = bound.assignment(code(bound.value))
-    text = f"if getattr({bound.receiver}, {bound.name}, None) is None:\n    {nested(assignment)}\n"
+    text = f"if {_absent(bound, context)}:\n    {nested(assignment)}\n"
     if fact.zeroed:
         text += f"else:\n    {bound.attribute}.zero_()\n"
     return parse(text)
+
+
+def build_once(bound: Bound, statement: Statement, context: FixContext) -> tuple[Statement, ...]:
+    """The statement as it stands, in the first run only."""
+    return parse(f"if {_absent(bound, context)}:\n    {nested(code(statement))}\n")
+
+
+def _absent(bound: Bound, context: FixContext) -> str:
+    """The condition that the attribute is not there yet, or None."""
+    if bound.plain_name and context.starts_as_none(bound.receiver, bound.plain_name):
+        return f"{bound.attribute} is None"
+    return f"getattr({bound.receiver}, {bound.name}, None) is None"

@@ -36,8 +36,8 @@ def fix_in_rounds(
 ) -> Settled:
     """Changes ``texts`` in memory only. ``analyse_again`` gets the last analysis and the files that changed since.
 
-    A round after which a finding is still there although it was fixed is taken back, and that fix is not tried again: it
-    would be applied on top of itself.
+    A round after which a finding is still there although it was fixed, or another one of the same tensor instead, is taken
+    back, and that fix is not tried again: it would be applied on top of itself, or does not keep what it promises.
     """
     from rebindlint.fix import apply_fixes  # late: it imports LibCST
 
@@ -53,7 +53,9 @@ def fix_in_rounds(
         texts.change(applied.texts)
         analysis_after = analyse_again(analysis, set(applied.texts))
         found_after = reported(analysis_after)
-        if useless := _still_there(applied.fixed, found, found_after):
+        useless = _still_there(applied.fixed, found, found_after)
+        useless |= _exchanged(applied.fixed, analysis.diagnostics, analysis_after.diagnostics)  # selected or not
+        if useless:
             texts.change(before)
             refused |= useless
         else:
@@ -90,3 +92,22 @@ def _still_there(
     expected.subtract(map(_finding, fixed))
     left = Counter(map(_finding, after))
     return {finding for finding in map(_finding, fixed) if left[finding] > expected[finding]}
+
+
+def _exchanged(fixed: Iterable[Diagnostic], before: Iterable[Diagnostic], after: Iterable[Diagnostic]) -> set[_Finding]:
+    """The findings that went with their fix, but left one of another kind of the same cell, or of what it holds, that nothing fixes."""
+    known = {*map(_finding, before)}
+    new = [d for d in after if d.fix is None and _finding(d) not in known]
+    return {
+        _finding(done)
+        for done in fixed
+        if done.attribute
+        and any(
+            one.hook == done.hook
+            and (
+                one.attribute == done.attribute
+                or one.attribute.startswith((f"{done.attribute}.", f"{done.attribute}["))
+            )
+            for one in new
+        )
+    }

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rebindlint.imports import statements_of
-from rebindlint.index.modules import FunctionNode, descend
+from rebindlint.index.modules import FunctionNode, Module, descend
 
-__all__ = ["bound_elsewhere", "is_deleted_first", "is_filled_later", "known_present", "plainly_bound"]
+if TYPE_CHECKING:
+    from rebindlint.index import Index
+
+__all__ = ["bound_elsewhere", "is_deleted_first", "is_filled_later", "known_present", "plainly_bound", "starts_as_none"]
 
 
 def _stores(tree: ast.AST) -> Iterator[ast.Attribute]:
@@ -160,3 +164,18 @@ def _present(test: ast.expr) -> Iterator[str]:
         name, _, rest = ast.unparse(test).partition(" ")
         if rest == "is not None" and name.isidentifier():
             yield name
+
+
+def starts_as_none(index: Index, module: Module, inside: FunctionNode, receiver: str, name: str) -> bool:
+    """The class of the method ``inside``, or one of its bases, sets the attribute to None, in its body or whenever it is constructed."""
+    owner = next((cls for cls in index.classes_of(module) if inside in cls.node.body), None)
+    if owner is None or not inside.args.args or receiver != inside.args.args[0].arg:
+        return False
+    values = [base.attributes.get(name) for base in index.mro(owner)]
+    values += [
+        write.value
+        for base in index.mro(owner)
+        for write in base.writes.get(name, ())
+        if write.function.name in ("__init__", "__post_init__") and not write.conditional
+    ]
+    return any(isinstance(value, ast.Constant) and value.value is None for value in values)

@@ -57,7 +57,9 @@ class Method:
 
 ## Fix safety
 
-No automatic fix yet: building once under a guard is right only when everything the object holds is refreshed in place.
+The fix builds the object in the first run only, behind `is None`. It is unsafe: right when everything the object holds is refreshed in place, and when nothing else that its construction does is needed
+again. None is offered where the object derives tensors from weights, or where a constructor made another one before, which the guard would keep. After the fix the hook is executed again: where
+something that the kept object holds is not refreshed then, the fix is put back.
 
 ## See also
 
