@@ -463,9 +463,7 @@ def _by_annotation(
 def instantiate(m: Interpreter, info: ClassInfo, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
     """A new object of a class of the tree; its constructor runs."""
     if m.index.is_parameter_class(info):
-        made = tensors.parameter(m, args[0] if args else keywords.get("data"), info.name)
-        made.attributes.update({k: v for k, v in keywords.items() if k not in ("data", "requires_grad")})
-        return made
+        return _parameter(m, args[0] if args else keywords.get("data"), info.name, keywords)
     if m.index.is_enumeration(info):
         return Unknown(f"{info.name}({','.join(label_of(a) for a in args)})")
     label = f"{info.name}()"
@@ -480,6 +478,12 @@ def instantiate(m: Interpreter, info: ClassInfo, args: list[Value], keywords: di
     if post is not None:
         enter(m, Function(post, None, obj), [], {}, node)
     return obj
+
+
+def _parameter(m: Interpreter, data: Value | None, name: str, keywords: dict[str, Value]) -> Tensor:
+    made = tensors.parameter(m, data, name)
+    made.attributes.update({k: v for k, v in keywords.items() if k not in ("data", "requires_grad")})
+    return made
 
 
 def _dataclass_fields(
@@ -520,6 +524,10 @@ def _external(m: Interpreter, label: str, args: list[Value], keywords: dict[str,
         return foreign_module(m, f"{label}()", WITH_WEIGHT.fullmatch(last) is not None)
     if label.startswith("torch.") or last in ("Parameter", "UninitializedParameter"):
         return tensors.function(m, label, args, keywords, node)
+    if last.endswith("Parameter") and names_class(last):
+        data = attributes.maybe_tensor(args[0] if args else keywords.get("data", NOTHING))
+        if data is not None:  # a class of parameters of the engine that a plugin is made for
+            return _parameter(m, data, last, keywords)
     return builtin_calls.library(m, label, args, keywords, node) or summarise(m, label, args, keywords, node)
 
 
