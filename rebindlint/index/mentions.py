@@ -7,11 +7,12 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from rebindlint.index.hooks import LAYER_NAMES, is_loading_name
+from rebindlint.model import Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rebindlint.index.classes import FunctionInfo
+    from rebindlint.index.classes import ClassInfo, FunctionInfo
     from rebindlint.index.tree import Index
 
 __all__ = ["Mentions", "indent_of"]
@@ -23,6 +24,19 @@ _IMPORT_LENGTH = 600  # characters of an import that are looked at
 _HANDED = re.compile(rf"\s*\(\s*(?:\w+=)?({'|'.join(LAYER_NAMES)})\b(?!\.)")
 _OWN = re.compile(r"\b(?:self|super\(\))\.$")
 _CREATING = frozenset({"__init__", "create_weights"})
+# what torch itself calls of a module, and what Python does
+_CALLED_BY_TORCH = re.compile(
+    r"__\w+__|forward|train|extra_repr|reset_parameters|(?:get|set)_extra_state|_apply|_(?:load_from|save_to)_state_dict"
+)
+_HARMLESS_DECORATORS = frozenset(
+    {"staticmethod", "classmethod", "property", "cached_property", "no_grad", "inference_mode"}
+)
+_NO_CALLERS = re.compile(
+    r"(?:torch\.)?nn\.(?:modules\.module\.)?Module|object|(?:abc\.)?ABC|(?:typing\.)?(?:Generic|Protocol)"
+)
+_COMPUTED = re.compile(
+    r"\bgetattr\((?:\s*|[ \t]*(?:self|cls),[ \t]*(?![\"'])\S.*)$"
+)  # maybe a name that is put together
 _MOST_NAMES = 4  # of methods that call one another until loading does
 
 Found = tuple[list[int], list[tuple[int, str]]]  # where definitions start; how far they are indented, and their names
@@ -135,13 +149,40 @@ class Mentions:
             known = self._around[name] = frozenset(found)
         return known
 
-    def mentions(self, name: str) -> Iterator[tuple[str, str, str, int]]:
-        """The functions that mention another, with file, its text and the place."""
+    def is_called_by_nobody(self, method: FunctionInfo) -> bool:
+        """Whether no file mentions the method, and nothing outside the tree can be meant to call it.
+
+        An engine calls the run-time code of its modules itself. What else is public may be there for whoever uses it, and a
+        class outside the tree may call what those below it define.
+        """
+        owner, name = method.owner, method.name
+        if owner is None or _CALLED_BY_TORCH.fullmatch(name):
+            return False
+        if set(owner.methods.get(name, method).decorators) - _HARMLESS_DECORATORS:
+            return False
+        if not name.startswith("_") and not self._is_of_engine(owner):
+            return False
+        family = {id(base): base for member in self._index.subclasses(owner) for base in self._index.mro(member)}
+        if not all(_NO_CALLERS.fullmatch(base) for cls in family.values() for base in self._index.externals(cls)):
+            return False
+        if any(_COMPUTED.search(text) for cls in family.values() for text in _body(cls)):
+            return False
+        return not any(True for _ in self.mentions(name, owner.module.shown))
+
+    def _is_of_engine(self, cls: ClassInfo) -> bool:
+        name = cls.module.name
+        reloads = self._index.protocol_of(name) is Protocol.LAYERWISE and not self._index.is_of_plugin(name)
+        return reloads and self._index.is_module(cls)
+
+    def mentions(self, name: str, home: str = "") -> Iterator[tuple[str, str, str, int]]:
+        """The functions that mention another, with file, its text and the place; those of the file ``home`` first."""
         encoded = name.encode()
         pattern = re.compile(
             rf"\.{name}\b|[\"']{name}[\"']|(?<!def )\b{name}[ \t]*\(|[=(,\[]\s*{name}\s*[,)\]\n]|\breturn[ \t]+{name}\b"
         )
-        for shown, raw in self._index.bytes.items():
+        files = self._index.bytes
+        for shown in [home, *(f for f in files if f != home)] if home in files else files:
+            raw = files[shown]
             if encoded in raw:
                 text = raw.decode("utf-8", "replace")
                 for match in pattern.finditer(text):
@@ -172,6 +213,11 @@ def _around(
         if names[position][0] < indent:
             return names[position][1], starts[position]
     return None
+
+
+def _body(cls: ClassInfo) -> list[str]:
+    """The lines of a class."""
+    return cls.module.lines[cls.node.lineno - 1 : cls.node.end_lineno]
 
 
 def _takes_layer(text: str, definition: int, variable: str) -> bool:

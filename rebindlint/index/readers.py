@@ -114,6 +114,10 @@ class Readers:
         texts = {shown: self._text(shown) for shown, _ in variables}
         return any(self._mentions.may_be_of_layer(shown, texts[shown], start) for shown, start in variables)
 
+    def is_called_by_nobody(self, method: FunctionInfo) -> bool:
+        """Whether run-time code never gets to the method: nothing calls it, neither in the tree nor, as far as can be told, outside."""
+        return self._mentions.is_called_by_nobody(method)
+
     def _text(self, shown: str) -> str:
         return self._index.bytes[shown].decode("utf-8", "replace")
 

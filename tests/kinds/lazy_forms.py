@@ -100,7 +100,7 @@ class Table(nn.Module):
         key = (height, width)
         if key in self.by_size:  # error RB205
             return self.by_size[key]
-        made = self.resized(height, width)
+        made = self.resized(height, width) + self.other(height, width)
         self.by_size[key] = made
         return made
 
