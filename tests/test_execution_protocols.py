@@ -68,6 +68,51 @@ def test_a_hook_of_the_whole_model_is_called_by_every_reload_of_an_engine_that_k
     assert brief(facts(**files), protocols=True) == {"address attribute self.w_kc direct+layerwise"}
 
 
+def test_what_the_loader_binds_under_a_name_that_the_reload_leaves_in_place_is_copied_back_by_name() -> None:
+    """No weight loader fills it, so its module is not finished before loading is."""
+    model = """
+        import torch
+        from torch import nn
+
+
+        class Score(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.empty(4, 4))
+                self.bias = self.scale = None
+
+            def forward(self, x):
+                return x @ self.weight * self.scale + self.bias
+
+
+        class Classifier(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.score = Score()
+
+            def load_weights(self, weights):
+                for name, weight in weights:
+                    if name.endswith("bias"):
+                        self.score.bias = nn.Parameter(weight.to(self.score.weight.dtype))
+                    else:
+                        self.score.scale = nn.Parameter(weight.to(self.score.weight.dtype))
+
+            def forward(self, x):
+                return self.score(x)
+    """
+    reload = "vllm/model_executor/model_loader/reload"
+    files = {
+        "vllm/__init__": "",
+        f"{reload}/layerwise": "def initialize_layerwise_reload(model): ...\n",
+        "vllm/model": model,
+    }
+    both = {"address parameter self.score.bias direct+layerwise", "address parameter self.score.scale direct+layerwise"}
+    assert brief(facts(**files), protocols=True) == both
+    files[f"{reload}/meta"] = 'SKIP_TENSORS = {"bias"}\n'
+    kept = {"address parameter self.score.bias direct", "address parameter self.score.scale direct+layerwise"}
+    assert brief(facts(**files), protocols=True) == kept
+
+
 def test_a_guarded_alias_of_a_remembered_parameter_is_right() -> None:
     assert (
         facts(hooks=in_method("if not hasattr(self, 'kept'):\n    self.kept = layer.weight", reads="self.kept")) == []

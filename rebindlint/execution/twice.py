@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
 from rebindlint.execution import calls, initial
@@ -292,8 +292,16 @@ class _Restore:
     """What layerwise reloading puts back after the hook: per module the tensors it remembered, by name."""
 
     remembered: list[tuple[Obj, dict[str, Tensor]]]
+    unreplaced: list[tuple[Obj, str, Tensor]] = field(default_factory=list)
 
     def apply(self, m: Interpreter) -> None:
+        for obj, name, kept in self.unreplaced:
+            now = obj.attributes.get(name)
+            if isinstance(now, Tensor) and now is not kept:
+                if now.storage is not kept.storage:
+                    m.write(kept, m.term(now), now.storage.epochs)
+                m.sites.pop((id(obj), name), None)
+                obj.attributes[name] = kept
         for obj, tensors in self.remembered:
             for name, kept in tensors.items():
                 now = obj.attributes.get(name)
@@ -335,6 +343,8 @@ def _reload(
     restore = _Restore([])
     if protocol is Protocol.DIRECT:
         _prepare(m, hook, roots)
+    elif hook.from_loading:
+        restore.unreplaced += _unreplaced(m, captured)
     for storage in m.weights:
         if storage.number in m.outside:
             _refresh(m, storage)
@@ -348,6 +358,23 @@ def _reload(
         else:
             restore.remembered.append((obj, _put_fresh(m, obj)))
     return restore
+
+
+def _unreplaced(m: Interpreter, captured: list[Captured]) -> Iterator[tuple[Obj, str, Tensor]]:
+    """What a loading function itself binds under the names that layerwise reloading leaves where they are, beside what is loaded.
+
+    No weight loader fills it, so the reload takes the module for unfinished until loading is over, and copies back by name then.
+    """
+    for cell in captured:
+        holder, name = cell.last.holder, str(cell.last.key)
+        if (
+            name in m.index.kept_live
+            and cell.tensor.is_parameter
+            and isinstance(holder, Obj)
+            and (holder.is_module or holder.cls is None)
+            and any(names_weight(other) for other in holder.initial.keys() - {name})
+        ):
+            yield holder, name, cell.tensor
 
 
 def _reset_flags(m: Interpreter, obj: Obj) -> None:
