@@ -204,6 +204,8 @@ def _is_instance(m: Interpreter, value: Value, kind: Value, node: ast.AST) -> bo
     if isinstance(value, Obj) and isinstance(kind, ClassValue):
         return _object_is(m, value, kind, node)
     answer = bool(m.ask(f"isinstance({label_of(value)},{label})", node))
+    if last == "Parameter" and not answer and isinstance(value, Unknown) and value.home is not None and m.run == 1:
+        value.home[0].plain.add(value.home[1])
     if answer and isinstance(value, Unknown) and isinstance(kind, ClassValue):
         obj = attributes.as_object(m, value)
         if obj is not None and obj.cls is None:

@@ -492,7 +492,8 @@ def _load_into_live(
     insists on these. ``created``: it creates deleted ones again, as it must where the tree's own engine reloads otherwise.
     An engine whose own reload is direct does neither: what is deleted stays so, and a hook that reads it raises.
     """
-    for name in sorted(obj.initial if names is None else obj.initial.keys() & names):
+    initial = obj.initial.keys() - obj.plain
+    for name in sorted(initial if names is None else initial & names):
         value = obj.attributes.get(name)
         label = f"{obj.label}.{name}"
         if isinstance(value, Tensor):
@@ -527,11 +528,12 @@ def _put_fresh(m: Interpreter, obj: Obj) -> dict[str, Tensor]:
     live = m.index.kept_live & obj.registered
     if live:
         _load_into_live(m, obj, restored=False, names=live)
-    for name in obj.registered - obj.initial.keys() - live:
+    initial = obj.initial.keys() - obj.plain
+    for name in obj.registered - initial - live:
         obj.attributes[name] = DELETED
         obj.absent.add(name)
         obj.registered.discard(name)
-    for name in sorted(obj.initial.keys() - live):
+    for name in sorted(initial - live):
         old = obj.attributes.get(name)
         if name in obj.loaded and name not in obj.registered and old is not None and not _is_gone(old):
             if not m.index.restores_over_plain:

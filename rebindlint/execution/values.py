@@ -214,6 +214,7 @@ class Obj(Value):
         "is_module",
         "label",
         "loaded",
+        "plain",
         "registered",
         "unsaved",
     )
@@ -233,6 +234,7 @@ class Obj(Value):
         self.home: tuple[Obj, str] | None = None  # where it stands, when it only looks like an object so far
         self.initial: dict[str, tuple[str, int]] = {}  # bound before the hook ran for the first time: dtype and shape
         self.absent: set[str] = set()  # known not to exist until bound
+        self.plain: set[str] = set()  # found to be no parameters before the hook ran for the first time
 
 
 @dataclass(slots=True, eq=False)
