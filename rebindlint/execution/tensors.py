@@ -99,8 +99,8 @@ def view(
 
 
 def element(m: Interpreter, tensor: Tensor, index: Value | None) -> Tensor:
-    """``tensor[index]``: a view, unless the index is a tensor."""
-    if isinstance(index, Tensor):
+    """``tensor[index]``: a view, unless the index is a tensor, or one of several is."""
+    if isinstance(index, Tensor) or (isinstance(index, ListValue) and any(isinstance(i, Tensor) for i in index.items)):
         return m.fresh("gather", [tensor, index], dtype=tensor.dtype)
     return view(
         m, tensor, "[]", [index] if index is not None else [], strided=not isinstance(index, Const) or tensor.strided

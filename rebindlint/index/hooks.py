@@ -32,9 +32,8 @@ POST_LOAD = frozenset(
 _FROM_LOADING = re.compile(
     r"^_?(finalize|prepare|post_load|postprocess|post_process|process_weights|fuse|merge)_\w+$|^wake_up$|^post_load$"
 )
-_CALL = re.compile(
-    rb"\.\s*(_?(?:finalize|prepare|post_load|postprocess|post_process|process_weights|fuse|merge)_\w+|post_load|wake_up)\s*\("
-)
+_NAME = rb"(_?(?:finalize|prepare|post_load|postprocess|post_process|process_weights|fuse|merge)_\w+|post_load|wake_up)"
+_CALL = re.compile(rb"\.\s*%s\s*\(|\bgetattr\([^\n]*?[\"']%s[\"']" % (_NAME, _NAME))
 _LOADING = frozenset({"load_weights", "load_model", "_load_weights", "wake_up", "load_weights_and_postprocess"})
 _NOT_RUN_TIME = frozenset(
     {"__init__", "create_weights", "load_weights", "weight_loader", "__post_init__", "__repr__", "extra_repr"}
@@ -156,7 +155,7 @@ def _reached_from_loading(index: Index, loaders: list[Loader]) -> list[FunctionI
 
     Judged by the text of the loading functions: parsing every model of a tree for this would cost more than all hooks.
     """
-    wanted = {m.group(1).decode() for loader in loaders for m in _CALL.finditer(loader.text)}
+    wanted = {name.decode() for loader in loaders for names in _CALL.findall(loader.text) for name in names if name}
     wanted -= POST_LOAD
     found: dict[int, FunctionInfo] = {}
     seen: set[str] = set()
@@ -222,13 +221,15 @@ def _may_be(index: Index, owner: ClassInfo | None, bounds: list[ClassInfo]) -> b
 
 
 def _named_calls(function: FunctionInfo) -> list[tuple[str, bool, tuple[ast.expr, ...]]]:
-    """Calls ``x.finalize_y(...)``: the name, whether ``x`` is ``self``, and what ``isinstance`` around it says of ``x``."""
+    """Calls ``x.finalize_y(...)`` and looks ``getattr(x, "finalize_y", …)``: the name, whether ``x`` is ``self``, and what ``isinstance``
+    around it says of ``x``.
+    """
     found: list[tuple[str, bool, tuple[ast.expr, ...]]] = []
     stack: list[tuple[ast.AST, dict[str, tuple[ast.expr, ...]]]] = [(function.node, {})]
     while stack:
         node, kinds = stack.pop()
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            name, target = node.func.attr, node.func.value
+        if isinstance(node, ast.Call):
+            name, target = _named(node)
             if _FROM_LOADING.match(name) and name not in POST_LOAD:
                 variable = target.id if isinstance(target, ast.Name) else ""
                 found.append((name, bool(variable) and variable == function.self_name, kinds.get(variable, ())))
@@ -236,6 +237,17 @@ def _named_calls(function: FunctionInfo) -> list[tuple[str, bool, tuple[ast.expr
         body = set(map(id, node.body)) if isinstance(node, ast.If) else set()
         stack.extend((child, narrowed if id(child) in body else kinds) for child in ast.iter_child_nodes(node))
     return found
+
+
+def _named(call: ast.Call) -> tuple[str, ast.expr]:
+    """The name of what is called of an object, or looked up on it by a literal, and the object; "" when it is neither."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr, call.func.value
+    if isinstance(call.func, ast.Name) and call.func.id == "getattr" and len(call.args) > 1:
+        name = call.args[1]
+        if isinstance(name, ast.Constant) and isinstance(name.value, str):
+            return name.value, call.args[0]
+    return "", call.func
 
 
 def _narrowed(test: ast.expr) -> dict[str, tuple[ast.expr, ...]]:
