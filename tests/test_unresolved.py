@@ -89,6 +89,12 @@ def test_each_call_is_listed_once_with_what_was_assumed(project: Path) -> None:
     }
 
 
+def test_what_is_called_like_a_class_is_taken_to_hold_what_it_is_given(project: Path) -> None:
+    (project / "hooks.py").write_text(HOOKS.replace("kernels.fold", "kernels.Folded"))
+    found = {call.callee: call.assumed for call in executed(project).unresolved}
+    assert found["kernels.Folded"] == (Assumption.HOLDS,)
+
+
 def test_what_several_paths_assumed_at_one_place_is_put_together() -> None:
     place = Place("a.py", Position(1, 1), Position(1, 4))
     calls = [

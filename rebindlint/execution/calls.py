@@ -20,7 +20,16 @@ from rebindlint.execution import (
 )
 from rebindlint.execution.bounded import bounded_class, chosen_class
 from rebindlint.execution.declared import declared
-from rebindlint.execution.foreign import WITH_WEIGHT, foreign_module, foreign_object, names_class
+from rebindlint.execution.foreign import (
+    WITH_WEIGHT,
+    foreign_holder,
+    foreign_module,
+    foreign_object,
+    is_held,
+    made_of,
+    names_class,
+    names_holder,
+)
 from rebindlint.execution.interpreter import MAX_DEPTH, Frame, Interpreter, Raised, Returned
 from rebindlint.execution.oracle import FAR
 from rebindlint.execution.unresolved import Assumption
@@ -528,7 +537,11 @@ def _external(m: Interpreter, label: str, args: list[Value], keywords: dict[str,
         data = attributes.maybe_tensor(args[0] if args else keywords.get("data", NOTHING))
         if data is not None:  # a class of parameters of the engine that a plugin is made for
             return _parameter(m, data, last, keywords)
-    return builtin_calls.library(m, label, args, keywords, node) or summarise(m, label, args, keywords, node)
+    known = builtin_calls.library(m, label, args, keywords, node)
+    if known is None and names_holder(last) and any(map(is_held, (*args, *keywords.values()))):
+        _not_entered(m, label, node, Assumption.HOLDS)
+        return foreign_holder(m, f"{label}@{m.place(node)}", args, keywords)
+    return known or summarise(m, label, args, keywords, node)
 
 
 def summarise(m: Interpreter, label: str, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
@@ -537,7 +550,7 @@ def summarise(m: Interpreter, label: str, args: list[Value], keywords: dict[str,
     Given tensors it probably returns a newly allocated one, but that is a guess; asked for nothing it writes into what it was
     given. Given none it returns the same thing in both runs.
     """
-    every = [*args, *keywords.values()]
+    every = [made_of(value) for value in (*args, *keywords.values())]
     name = label.rpartition(".")[2]
     reorders = _REORDERS.search(name) is not None
     found = ((v, attributes.operand(m, v) if reorders else attributes.maybe_tensor(v)) for v in every)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rebindlint.execution.factories import spelled
+from rebindlint.execution.foreign import Holder
 from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.values import (
     BoundMethod,
@@ -97,7 +98,8 @@ def walk(
             continue
         if id(value) in seen or len(edges) > 8:
             continue
-        seen.add(id(value))
+        if not isinstance(value, Holder):  # as a tensor, it is a cell of all that hold it
+            seen.add(id(value))
         queue.extend(((*edges, edge), inner) for edge, inner in _children(m, roots, value))
     return found
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from rebindlint.execution.attributes import names_weight
 from rebindlint.execution.cells import Captured, Edge, owned_storages
 from rebindlint.execution.containers import is_key_by_shape
+from rebindlint.execution.foreign import MADE, Holder
 from rebindlint.execution.graphs import captured_anew
 from rebindlint.execution.guards import guard_of
 from rebindlint.execution.interpreter import Interpreter, Site
@@ -56,7 +57,8 @@ def compare(outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebindin
     safe = {cell.storage.number: _is_fresh(cell.storage.epochs, cell.epochs) for cell in outcome.captured or []}
     done: set[tuple[int, object, int]] = set()
     for cell in outcome.captured or []:
-        key = (id(cell.last.holder), cell.last.key, cell.storage.number)
+        own = cell.edges[_own_position(cell)]
+        key = (id(own.holder), own.key, cell.storage.number)
         if key in done or cell.storage.on_host or cell.storage.empty or not _is_read(cell.edges, hook, readers):
             continue
         stays = cell.storage.number in owned and safe[cell.storage.number]
@@ -249,13 +251,22 @@ def _is_held_by_another(cell: Captured, outcome: Outcome) -> bool:
 
 
 def _is_read(edges: tuple[Edge, ...], hook: Hook, readers: Readers) -> bool:
-    """Run-time code reads every attribute on the way to the cell. Roots and slots are read with their holder."""
+    """Run-time code reads every attribute on the way to the cell. Roots and slots are read with their holder, and so is what an
+    object of a class outside the tree has: code outside the tree reads it.
+    """
     home = hook.function.module.shown
     return all(
         readers.is_visible(edge.key, home)
         for edge in edges[1:]
         if isinstance(edge.key, str) and isinstance(edge.holder, Obj) and edge.text.startswith(".")
+        if not isinstance(edge.holder, Holder)
     )
+
+
+def _own_position(cell: Captured) -> int:
+    """Where on the way to the cell the last edge is that the tree's own code made."""
+    inside = (i - 1 for i, edge in enumerate(cell.edges) if i > 1 and isinstance(edge.holder, Holder))
+    return next(inside, len(cell.edges) - 1)
 
 
 def current(edge: Edge) -> Value | None:
@@ -294,13 +305,15 @@ def _fact(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebin
 
 
 def nearest(sites: dict[tuple[int, object], Site], cell: Captured, upto: int | None = None) -> Site | None:
-    """The statement that bound the cell, or the innermost list, tuple or dictionary around it that was bound as a whole."""
+    """The statement that bound the cell, or the innermost list, tuple or dictionary around it that was bound as a whole, or the
+    object from outside the tree that was made from it.
+    """
     edges = cell.edges[1:] if upto is None else cell.edges[1 : upto + 1]
     for edge in reversed(edges):
         found = sites.get((id(edge.holder), edge.key))
         if found is not None:
             return found
-        if isinstance(edge.holder, Obj):
+        if isinstance(edge.holder, Obj) and not isinstance(edge.holder, Holder):
             return None
     return None
 
@@ -356,10 +369,11 @@ def _stale(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebi
         and cell.content == m.terms.of("weight", old.storage.weight)
     ):
         return None  # a parameter that was only cast: loading into it casts again
-    upto: int | None = None
-    if (id(holder), cell.last.key) not in (outcome.first_sites or {}):  # bound as a part of the container around it
+    own = _own_position(cell)
+    upto = own if own < len(cell.edges) - 1 else None
+    if (id(cell.edges[own].holder), cell.edges[own].key) not in (outcome.first_sites or {}):  # a part of what was bound
         inside = (i for i, e in enumerate(cell.edges) if isinstance(e.holder, (ListValue, DictValue)))
-        upto = next(inside, len(cell.edges)) - 1
+        upto = min(next(inside, len(cell.edges)) - 1, own)
     return _make(
         m,
         outcome,
@@ -485,7 +499,9 @@ def _make(
         prefer_copy_passed=site.prefer_copy,
         source_lost=lost,
         retransformed=again,
-        certain=_is_certain(m, site, holder, name) and not (hazard is Hazard.ADDRESS and _is_cast(now)),
+        certain=_is_certain(m, site, holder, name)
+        and not (hazard is Hazard.ADDRESS and _is_cast(now))
+        and not _is_guess(site, cell),
         guarded=place_of(guard[1], guard[0]) if guard is not None else None,
         receiver_is_module=isinstance(holder, Obj) and holder.is_module,
         existed_before=(isinstance(holder, Obj) and name in holder.initial)
@@ -510,6 +526,15 @@ def _is_certain(m: Interpreter, site: Site, holder: object, name: str) -> bool:
         if any(annotation is not None and "Tensor" in text_of(annotation) for annotation in annotations):
             return True
     return False
+
+
+def _is_guess(site: Site, cell: Captured) -> bool:
+    """Whether only a constructor outside the tree knows if there is such a tensor: it may make one, or is given what may be one."""
+    if not any(isinstance(edge.holder, Holder) for edge in cell.edges):
+        return False
+    if cell.last.key == MADE:
+        return isinstance(site.value, Holder)
+    return not (cell.tensor.certain or cell.storage.reordered or names_weight(str(cell.last.key)))
 
 
 def _is_cast(now: Tensor | None) -> bool:

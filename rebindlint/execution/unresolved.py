@@ -22,6 +22,7 @@ class Assumption(StrEnum):
 
     SAME = "gives the same result in both runs and touches no tensor"
     HARMLESS = "leaves the tensors that it is given alone"
+    HOLDS = "makes an object that holds what it is given"
     WRITES = "writes into the first tensor that it is given"
     ALLOCATES = "returns a newly allocated tensor"
     MAYBE_ALLOCATES = "returns a newly allocated tensor, if it is a tensor at all"
