@@ -286,7 +286,11 @@ def _read_object(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
         return _bind_computed(m, obj, name)
     if m.expects_absence and m.run and not has(m, obj, name, node):
         raise Raised
-    return initial.attribute(m, obj, name, node)
+    before = len(m.oracle.consulted)
+    value = initial.attribute(m, obj, name, node)
+    if len(m.oracle.consulted) > before:
+        m.governed.setdefault(name, tuple(m.oracle.consulted[before:]))
+    return value
 
 
 def _class_member(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value | None:
@@ -440,16 +444,12 @@ def has(m: Interpreter, value: Value, name: str, node: ast.AST) -> bool:
             return True
         return initial.exists(m, value, name, node)
     if isinstance(value, Tensor):
-        return (
-            name in value.attributes
-            or (tensors.is_tensor_name(name))
-            or (
-                name not in value.attributes
-                and bool(m.ask(f"hasattr({value.home or 'tensor@'},{name})" if value.home else "?", node, default=0))
-                if value.storage.born == 0
-                else False
-            )
-        )
+        if name in value.attributes or tensors.is_tensor_name(name):
+            return True
+        if value.storage.born:
+            return False
+        label = f"hasattr({value.home},{name})" if value.home else "?"
+        return bool(m.ask(label, node, default=None if m.frame.wanted is not None else 0))
     if isinstance(value, Const):
         return hasattr(value.value, name)
     if isinstance(value, ClassValue):

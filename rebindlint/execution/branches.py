@@ -10,11 +10,23 @@ from enum import Enum, auto
 
 from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.oracle import FAR
-from rebindlint.execution.values import Env
+from rebindlint.execution.steering import aim_at
+from rebindlint.execution.values import Const, Env, Function, ListValue, Value
 from rebindlint.index.classes import FunctionInfo, binds
 from rebindlint.index.modules import descend, is_type_checking
 
-__all__ = ["MOST_KEYS", "Kind", "Shape", "bindings_behind", "governing", "hangs_on", "shape_of", "weigh"]
+__all__ = [
+    "MOST_KEYS",
+    "Kind",
+    "Shape",
+    "bindings_behind",
+    "governing",
+    "handed",
+    "hangs_on",
+    "left_out",
+    "shape_of",
+    "weigh",
+]
 
 _PADDING = re.compile(r"(?:^|_)pad(?:_|$)")
 _NEAR = 2  # calls from the hook: conditions whose arms are worth several tries
@@ -83,14 +95,80 @@ def _pads(statement: ast.Assign) -> bool:
     return False
 
 
-def hangs_on(m: Interpreter, target: ast.expr, env: Env, before: int) -> None:
+def hangs_on(m: Interpreter, target: ast.expr, source: ast.expr, value: Value, env: Env, before: int) -> None:
     """Remember the questions that decided what is bound here, and whether anything is: a later condition on it hangs on them."""
+    if isinstance(source, ast.Call):
+        parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+        for number, part in enumerate(parts):
+            if isinstance(part, ast.Name):
+                env.made_by[part.id] = id(source), None if part is target else number
+    if isinstance(target, (ast.Tuple, ast.List)):
+        _hang_on_parts(m, target, value, env, before)
+        return
     keys = (*m.oracle.consulted[before:], *(m.governing[-1] if m.governing else ()))
+    if isinstance(value, Const) and len(m.oracle.consulted) == before and env.hangs_on:
+        keys = (*keys, *(key for n in descend(source) if isinstance(n, ast.Name) for key in env.hangs_on.get(n.id, ())))
     if isinstance(target, ast.Name):
         if keys or target.id in env.hangs_on:
             env.hangs_on[target.id] = keys
     elif isinstance(target, ast.Attribute):
         m.governed[target.attr] = keys
+
+
+def _hang_on_parts(m: Interpreter, target: ast.Tuple | ast.List, value: Value, env: Env, before: int) -> None:
+    """What is taken apart hangs on what its parts hung on where they were put together; constants, on what was asked there."""
+    if not isinstance(value, ListValue) or len(value.items) != len(target.elts):
+        return
+    asked = tuple(m.oracle.consulted[before:])
+    for number, (inner, item) in enumerate(zip(target.elts, value.items, strict=True)):
+        keys = (value.hangs_on[number] if value.hangs_on else ()) or (asked if isinstance(item, Const) else ())
+        if isinstance(inner, ast.Name) and keys:
+            env.hangs_on[inner.id] = keys
+
+
+def handed(m: Interpreter, function: Function, node: ast.Call, env: Env) -> dict[str, tuple[Hashable, ...]] | None:
+    """Per parameter of a function that is called the questions that decided what it is given."""
+    if not (env.hangs_on or m.governed):
+        return None
+    positional = function.info.positional[function.receiver is not None and not function.info.is_static :]
+    found = {}
+    for name, argument in [*zip(positional, node.args, strict=False), *((k.arg, k.value) for k in node.keywords)]:
+        if isinstance(argument, ast.Starred):
+            break
+        keys = (
+            env.hangs_on.get(argument.id)
+            if isinstance(argument, ast.Name)
+            else m.governed.get(argument.attr)
+            if isinstance(argument, ast.Attribute)
+            else None
+        )
+        if keys and name is not None:
+            found[name] = keys
+    return found or None
+
+
+def left_out(m: Interpreter, node: ast.If, taken: bool, keys: Sequence[Hashable], env: Env) -> None:
+    """What the other arm would have bound a variable to hangs on the condition too."""
+    for name in _stored(m, node)[taken]:
+        known = env.hangs_on.get(name, ())
+        env.hangs_on[name] = tuple(dict.fromkeys((*known, *keys[-_MOST_RECENT:])))[-MOST_KEYS:]
+
+
+def _stored(m: Interpreter, node: ast.If) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The variables that the first arm of a condition binds, and those that the second one binds."""
+    key = ("stored", id(node))
+    known: tuple[tuple[str, ...], tuple[str, ...]] | None = m.index.pure.get(key)
+    if known is None:
+        found = [
+            dict.fromkeys(n.id for part in arm for n in descend(part) if isinstance(n, ast.Name) and _is_stored(n))
+            for arm in (node.body, node.orelse)
+        ]
+        known = m.index.pure[key] = (tuple(found[0]), tuple(found[1]))
+    return known
+
+
+def _is_stored(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Store)
 
 
 def governing(m: Interpreter, shape: Shape, env: Env) -> Sequence[Hashable]:
@@ -100,7 +178,7 @@ def governing(m: Interpreter, shape: Shape, env: Env) -> Sequence[Hashable]:
     return found[:MOST_KEYS]
 
 
-def weigh(m: Interpreter, node: ast.If, taken: bool, keys: Sequence[Hashable]) -> None:
+def weigh(m: Interpreter, node: ast.If, taken: bool, keys: Sequence[Hashable], asked: int, env: Env) -> None:
     """An arm that binds nothing is of little interest, one whose bindings were seen already of less."""
     goal = _binding_statements(m, node.orelse if taken else node.body, m.frame.info)
     last = (node.body if taken else node.orelse or [node])[-1]
@@ -112,6 +190,9 @@ def weigh(m: Interpreter, node: ast.If, taken: bool, keys: Sequence[Hashable]) -
     if goal and m.run <= 1 and len(m.frames) <= _NEAR:
         recent = list(dict.fromkeys(reversed(keys)))[:_MOST_RECENT]
         m.oracle.failed.extend((len(keys) - back, key, goal) for back, key in enumerate(recent))
+        aim = aim_at(m, node, taken, asked, keys, goal, env)
+        if aim is not None:
+            m.oracle.aims.append(aim)
     for key in keys:
         m.oracle.goals[key] = m.oracle.goals.get(key, frozenset()) | goal
         m.oracle.idle[key] = min(m.oracle.idle.get(key, idle), idle)

@@ -19,6 +19,7 @@ from rebindlint.execution import (
     torch_table,
 )
 from rebindlint.execution.bounded import bounded_class, chosen_class
+from rebindlint.execution.branches import handed
 from rebindlint.execution.declared import declared
 from rebindlint.execution.foreign import (
     WITH_WEIGHT,
@@ -114,6 +115,8 @@ def evaluate_call(m: Interpreter, node: ast.Call, env: Env) -> Value:
             keywords[keyword.arg] = value
         elif isinstance(value, DictValue):
             keywords.update({k: v for k, v in value.items.items() if isinstance(k, str)})
+    if isinstance(callee, Function) and m.run == 1:
+        m.handed = handed(m, callee, node, env)
     return call(m, callee, args, keywords, node)
 
 
@@ -230,6 +233,7 @@ def _called_as_tensor(receiver: Unknown, name: str, args: list[Value]) -> bool:
 def enter(m: Interpreter, function: Function, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
     """Run a function of the tree. Recursion and great depth are cut: then the result is summarised."""
     info = function.info
+    decided_by, m.handed = m.handed, None
     if m.index.declared:
         known = declared(m, f"{info.module.name}.{info.qualified}", args, keywords)
         if known is not None:
@@ -256,6 +260,8 @@ def enter(m: Interpreter, function: Function, args: list[Value], keywords: dict[
     asked = len(m.oracle.consulted)
     env = Env(info.module, info, function.env)
     env.receiver = function.receiver
+    if decided_by is not None:
+        env.hangs_on.update(decided_by)
     transparent = info.name in _TRANSPARENT
     frame = Frame(
         info,
@@ -268,6 +274,8 @@ def enter(m: Interpreter, function: Function, args: list[Value], keywords: dict[
     _bind_parameters(m, info, env, args, keywords, frame)
     if frame.rejected:
         return NOTHING  # the call raises; what comes behind it is looked at all the same
+    if m.wanted is not None and m.wanted[0] == id(node):
+        frame.wanted = m.wanted[1]
     m.frames.append(frame)
     m.inside_helper += transparent
     rank, m.oracle.rank = m.oracle.rank, len(m.frames) + (0 if info.binds else FAR)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from rebindlint.execution import attributes, calls, conditions, layout, tensors
@@ -176,7 +176,12 @@ def _sequence(m: Interpreter, node: ast.Tuple | ast.List | ast.Set, env: Env) ->
                 closed = False
         else:
             items.append(evaluate(m, item, env))
-    return ListValue(items, closed)
+    return ListValue(items, closed, _decided_by(node.elts, env) if closed and env.hangs_on else ())
+
+
+def _decided_by(items: list[ast.expr], env: Env) -> Sequence[tuple[Hashable, ...]]:
+    found = [env.hangs_on.get(item.id, ()) if isinstance(item, ast.Name) else () for item in items]
+    return found if any(found) and not any(isinstance(item, ast.Starred) for item in items) else ()
 
 
 def _dict(m: Interpreter, node: ast.Dict, env: Env) -> Value:
@@ -307,6 +312,8 @@ def _comprehension(m: Interpreter, node: ast.ListComp | ast.GeneratorExp | ast.S
     closed = _generate(
         m, node.generators, Env(env.module, env.function, env), lambda e: items.append(evaluate(m, node.elt, e))
     )
+    if isinstance(node, ast.SetComp) and len(items) > 1 and not all(isinstance(item, Const) for item in items):
+        closed = False  # some of them may be the same
     return ListValue(items, closed)
 
 

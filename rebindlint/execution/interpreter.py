@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from rebindlint.execution.oracle import Oracle
 from rebindlint.execution.unresolved import Calls
@@ -27,6 +28,9 @@ from rebindlint.index.classes import ClassInfo, FunctionInfo
 from rebindlint.index.modules import Module
 from rebindlint.index.tree import Index
 from rebindlint.model import Binding, Dialect
+
+if TYPE_CHECKING:
+    from rebindlint.execution.steering import Wanted
 
 __all__ = [
     "BreakLoop",
@@ -76,6 +80,7 @@ class Frame:
     helper: Dialect | None = None
     helper_keywords: frozenset[str] = frozenset()
     rejected: bool = False  # it was given an argument that it does not take
+    wanted: Wanted | None = None  # what it should give
     blocks: list[tuple[list[ast.stmt], int]] = field(default_factory=list)  # the blocks we are in, and how far
 
 
@@ -132,6 +137,9 @@ class Interpreter:
         self.exchanges: dict[int, list[tuple[tuple[str, ...], ClassInfo]]] = {}  # id of an object -> classes below it
         self.governing: list[tuple[Hashable, ...]] = []  # per arm that we are in, the questions that led into it
         self.governed: dict[str, tuple[Hashable, ...]] = {}  # an attribute -> the questions that what it holds hangs on
+        self.wanted: tuple[int, Wanted] | None = None  # identity of a call that is to give something
+        # per parameter of the function that is called next, the questions that decided what it is given
+        self.handed: dict[str, tuple[Hashable, ...]] | None = None
         self.created_by: dict[
             int, ClassInfo
         ] = {}  # id of a layer -> the class whose ``create_weights`` made its weights

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Hashable, Iterator, Mapping, Set
+from dataclasses import replace
 from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rebindlint.execution.steering import Aim
 
 __all__ = ["Explorer", "Oracle"]
 
@@ -34,6 +39,8 @@ class Oracle:
         self.failed: list[
             tuple[int, Hashable, frozenset[int]]
         ] = []  # how much was asked, what decided, what was missed
+        self.aims: list[Aim] = []  # conditions that did not lead to statements which bind something
+        self.aimed: Aim | None = None  # the one that the path is to get into the other arm
         self.idle: dict[Hashable, int] = {}  # added to the rank of a question whose other answer leads to none
         self.consulted: list[Hashable] = []  # every question that came up, also again
         # what a check hung on that the path failed, and asked nothing itself; and the binding statements behind it
@@ -107,30 +114,41 @@ _NOTHING: Mapping[int, int] = MappingProxyType({})
 MAX_UNCOVERING = 2  # paths that are searched for alternatives which let a hidden binding stand
 MAX_MISSES = 4  # paths that may miss their goal before it is given up
 MAX_RETRIES = 6  # paths of a hook that give an answer which other paths have given, for a goal that none has reached
+MAX_AIMED = 4  # conditions of a hook whose other arm is aimed at when nothing else leads to it
 MAX_EXTRA = 4  # alternatives tried for that, in one hook
 
 
 class _Retries:
-    """Plans that give another answer than a path did, for a goal that no path has reached: the more that one asked, the nearer it was."""
+    """Plans that give another answer than a path did, for a goal that no path has reached: the more that one asked, the nearer it was.
+
+    A goal that was tried for less often comes first.
+    """
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[int, int, dict[Hashable, int], int, frozenset[int]]] = []
+        self._waiting: list[tuple[int, int, int, dict[Hashable, int], int, frozenset[int]]] = []
         self._number = 0
         self._tried = 0
+        self._tried_for: dict[frozenset[int], int] = {}
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
     def add(self, asked: int, plan: dict[Hashable, int], default: int, goal: frozenset[int]) -> None:
         self._number += 1
-        heapq.heappush(self._waiting, (-asked, self._number, plan, default, goal))
+        heapq.heappush(self._waiting, (self._tried_for.get(goal, 0), -asked, self._number, plan, default, goal))
 
     def take(self, covered: set[int], paths: list[Set[tuple[Hashable, int]]]) -> tuple[dict[Hashable, int], int] | None:
         while self._waiting and self._tried < MAX_RETRIES:
-            _, _, plan, default, goal = heapq.heappop(self._waiting)
-            if not goal <= covered and not any(plan.items() <= path for path in paths):
-                self._tried += 1
-                return plan, default
+            before, asked, number, plan, default, goal = heapq.heappop(self._waiting)
+            if goal <= covered or any(plan.items() <= path for path in paths):
+                continue
+            tried = self._tried_for.get(goal, 0)
+            if tried > before:
+                heapq.heappush(self._waiting, (tried, asked, number, plan, default, goal))
+                continue
+            self._tried += 1
+            self._tried_for[goal] = tried + 1
+            return plan, default
         self._waiting.clear()
         return None
 
@@ -162,13 +180,17 @@ class Explorer:
         self._places: dict[Hashable, Hashable] = {}  # question -> where it is asked
         self._missed: dict[frozenset[int], int] = {}  # goal -> paths that should have led to it and did not
         self._retries = _Retries()  # for conditions that failed
+        self.aimed: Aim | None = None  # what the plan handed out last is to get into its other arm
+        self._aims: dict[int, tuple[Aim, dict[Hashable, int], int]] = {}
+        self._aimed = 0
         self._paths: list[Set[tuple[Hashable, int]]] = []  # the answers of each path so far
         self._opened: frozenset[int] = frozenset()  # goals that new questions of the last path may lead to
         self._barren: set[Hashable] = set()  # places where another answer, led to by no goal, made no difference
         self._asked_at: Hashable = None  # where the question is asked whose other answer the current plan takes
 
     def plans(self) -> Iterator[tuple[dict[Hashable, int], int]]:
-        while self._todo or self._retries or self._relents:
+        while self._todo or self._retries or self._relents or self._aims:
+            self.aimed = None
             if self.executions - self.failures >= self.limit or self.failures >= 2 * self.limit:
                 self.exhausted = True
                 return
@@ -219,7 +241,19 @@ class Explorer:
     def _retry(self) -> tuple[dict[Hashable, int], int] | None:
         """A path on which a condition failed whose arm none has taken, with the answer that it failed for given otherwise."""
         found = self._retries.take(self.covered, self._paths)
-        return found if found is not None else self._relents.take(self.covered, self._paths)
+        return found or self._relents.take(self.covered, self._paths) or self._aim()
+
+    def _aim(self) -> tuple[dict[Hashable, int], int] | None:
+        """The start of a path on which a condition failed, from where on it is answered on purpose: that with most behind it first."""
+        behind = {number: len(aim.goal - self.covered) for number, (aim, _, _) in self._aims.items()}
+        number = max(behind, key=behind.__getitem__, default=0)
+        if self._aimed >= MAX_AIMED or not behind.get(number):
+            self._aims.clear()
+            return None
+        self._aimed += 1
+        self.aimed, plan, default = self._aims[number]
+        self._aims[number] = replace(self.aimed, goal=frozenset()), plan, default
+        return plan, default
 
     def _push(
         self,
@@ -308,4 +342,7 @@ class Explorer:
                 for other in range(options_of.get(key, 0)):
                     if other != oracle.answers[key]:
                         self._retries.add(asked, {**oracle.answers, key: other}, default, goal)
+        for aim in oracle.aims:
+            if aim.condition not in self._aims and not aim.goal <= self.covered:
+                self._aims[aim.condition] = aim, {k: oracle.answers[k] for k, _ in oracle.asked[: aim.asked]}, default
         self._opened = frozenset(opened)

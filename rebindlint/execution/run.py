@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -140,10 +141,15 @@ def without_called(index: Index, hooks: Sequence[Hook], results: list[Executed])
     such a hook binds on the layer stays all the same.
     """
     calls: dict[int, set[bool]] = {}
+    callers: dict[int, set[str]] = {}
     for number, result in enumerate(results):
         for called, on_new in result.entered:
             if called != number:
                 calls.setdefault(called, set()).add(on_new)
+                callers.setdefault(called, set()).add(hooks[number].function.module.name)
+    for number, modules in callers.items():
+        if calls[number] == {True} and _is_made_elsewhere(hooks[number], modules):
+            calls[number] = {False, True}
     new_below = {name for result in results for name in result.new_below}
     for number, hook in enumerate(hooks):
         if new_below and hook.receiver is not None and number not in calls and not index.is_module(hook.receiver):
@@ -163,6 +169,14 @@ def without_called(index: Index, hooks: Sequence[Hook], results: list[Executed])
             result = replace(result, facts=left, notes=())
         kept.append(result)
     return kept
+
+
+def _is_made_elsewhere(hook: Hook, modules: set[str]) -> bool:
+    """Whether the file of the class makes such objects too, and calls their hook nowhere: then it is for the loader to call."""
+    cls = hook.receiver
+    if cls is None or cls.module.name in modules:
+        return False
+    return re.search(rf"(?<!class )\b{re.escape(cls.name)}\(", cls.module.text) is not None
 
 
 def _without(bindings: dict[int, int], standing: set[int]) -> dict[int, int]:
@@ -237,6 +251,7 @@ class _Search:
         fruitless = aimless = 0
         for plan, default in explorer.plans():
             oracle = Oracle(plan, default, explorer.avoid)
+            oracle.aimed = explorer.aimed
             outcome = execute_twice(
                 self.index, self.hook, oracle, self.protocols[0], tolerant=self.tolerant, known=self.bound
             )

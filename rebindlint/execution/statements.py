@@ -6,8 +6,17 @@ import ast
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from rebindlint.execution import attributes, conditions, tensors
-from rebindlint.execution.branches import MOST_KEYS, Kind, bindings_behind, governing, hangs_on, shape_of, weigh
+from rebindlint.execution import attributes, conditions, steering, tensors
+from rebindlint.execution.branches import (
+    MOST_KEYS,
+    Kind,
+    bindings_behind,
+    governing,
+    hangs_on,
+    left_out,
+    shape_of,
+    weigh,
+)
 from rebindlint.execution.expressions import binary, bind, evaluate, items_of, key_of
 from rebindlint.execution.interpreter import (
     MAX_STEPS,
@@ -60,10 +69,14 @@ def _expression(m: Interpreter, node: ast.Expr, env: Env) -> None:
 
 def _assign(m: Interpreter, node: ast.Assign, env: Env) -> None:
     before = len(m.oracle.consulted)
-    value = evaluate(m, node.value, env)
+    aim = m.oracle.aimed
+    if aim is not None and aim.node == id(node.value) and m.run == 1:
+        value = steering.steered_value(m, node.value, env, aim.wanted)
+    else:
+        value = evaluate(m, node.value, env)
     m.frame.statement = node
     for target in node.targets:
-        hangs_on(m, target, env, before)
+        hangs_on(m, target, node.value, value, env, before)
         bind(m, target, value, env)
 
 
@@ -72,7 +85,7 @@ def _annotated(m: Interpreter, node: ast.AnnAssign, env: Env) -> None:
         before = len(m.oracle.consulted)
         value = evaluate(m, node.value, env)
         m.frame.statement = node
-        hangs_on(m, node.target, env, before)
+        hangs_on(m, node.target, node.value, value, env, before)
         bind(m, node.target, value, env)
 
 
@@ -118,8 +131,9 @@ def _if(m: Interpreter, node: ast.If, env: Env) -> None:
         default = oracle.default
         if shape.kind is Kind.FIRST_ARM:
             oracle.default = 1
+        wanted = _wanted(m, node) if m.run == 1 else None
         try:
-            taken = conditions.truth(m, node.test, env)
+            taken = conditions.truth(m, node.test, env) if wanted is None else steering.steer(m, node.test, env, wanted)
         finally:
             oracle.default = default
         if m.run > 1:
@@ -129,7 +143,9 @@ def _if(m: Interpreter, node: ast.If, env: Env) -> None:
         if m.inside_helper and m.run == 1:  # how the first run replaces a parameter makes no difference to the second
             oracle.fixed.update(key for key, _ in oracle.asked[asked:])
         elif keys:
-            weigh(m, node, taken, keys)
+            weigh(m, node, taken, keys, asked, env)
+            if m.run == 1:
+                left_out(m, node, taken, keys, env)
     else:
         taken = conditions.assume(m, node.test, env, shape.kind is Kind.HOLDS)
         if m.run == 1 and taken != (shape.kind is Kind.HOLDS):
@@ -145,6 +161,14 @@ def _if(m: Interpreter, node: ast.If, env: Env) -> None:
         m.governing.pop()
     if shape.padded and taken and m.run == 1:
         m.padded.update(tensor.storage.number for tensor in _tensors(m, shape.padded, env))
+
+
+def _wanted(m: Interpreter, node: ast.If) -> bool | None:
+    """How the condition is to come out on this path, where it is to."""
+    aim, inside = m.oracle.aimed, m.frame.wanted
+    if aim is not None and aim.node == id(node):
+        return aim.wanted.truth
+    return steering.leaves_as(node, inside) if inside is not None else None
 
 
 def _is_padded(m: Interpreter, targets: Sequence[ast.expr], env: Env) -> bool:
@@ -183,6 +207,8 @@ def _while(m: Interpreter, node: ast.While, env: Env) -> None:
 
 
 def _return(m: Interpreter, node: ast.Return, env: Env) -> None:
+    if node.value is not None and m.run == 1 and m.frame.wanted is not None:
+        raise Returned(steering.returned(m, node.value, env, m.frame.wanted))
     raise Returned(evaluate(m, node.value, env) if node.value is not None else NOTHING)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -281,6 +281,9 @@ class ListValue(Value):
 
     items: list[Value]
     closed: bool = True
+    hangs_on: Sequence[
+        tuple[Hashable, ...]
+    ] = ()  # per item the questions that decided what a variable written here held
 
 
 @dataclass(slots=True, eq=False)
@@ -294,7 +297,7 @@ class DictValue(Value):
 class Env:
     """Variables of one call; ``parent`` is the enclosing function's, for closures."""
 
-    __slots__ = ("function", "hangs_on", "module", "parent", "receiver", "variables")
+    __slots__ = ("function", "hangs_on", "made_by", "module", "parent", "receiver", "variables")
 
     def __init__(self, module: Module, function: FunctionInfo | None = None, parent: Env | None = None) -> None:
         self.module = module
@@ -303,6 +306,8 @@ class Env:
         self.receiver: Value | None = None
         self.variables: dict[str, Value] = {}
         self.hangs_on: dict[str, tuple[Hashable, ...]] = {}  # the questions that decided what a variable holds
+        # variable -> the assignment of a call's result that bound it, and which part of the result it is
+        self.made_by: dict[str, tuple[int, int | None]] = {}
 
     def find(self, name: str) -> Value | None:
         env: Env | None = self
