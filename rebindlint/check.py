@@ -69,6 +69,8 @@ def _diagnostics(fact: Rebinding, rules: Sequence[Rule], shapes: _Shapes, own: P
 
 _WHERE_RESTORED = " (direct: where the loader gives the parameter the checkpoint's dtype and shape back first)"
 
+_WHERE_NOT_CALLED = " (layerwise: that reload does not call it again, and what it left stays that of the first weights)"
+
 
 def _concerned(fact: Rebinding, rules: Sequence[Rule]) -> Sequence[Rule]:
     """The rule of its own that some facts have, or all rules."""
@@ -77,13 +79,21 @@ def _concerned(fact: Rebinding, rules: Sequence[Rule]) -> Sequence[Rule]:
     return [rule for rule in rules if rule.code == code] if code else rules
 
 
+def _where(fact: Rebinding) -> str:
+    """What the protocols differ in, where the message alone holds for one of them."""
+    if fact.restored and Protocol.DIRECT in fact.protocols:
+        return _WHERE_RESTORED
+    both = fact.not_called and fact.hazard is not Hazard.FRESHNESS and Protocol.LAYERWISE in fact.protocols
+    return _WHERE_NOT_CALLED if both else ""
+
+
 def _diagnostic(fact: Rebinding, rule: Rule, own: Protocol) -> Diagnostic:
     certain = fact.certain and not (fact.restored and own is Protocol.DIRECT)
     severity = Severity.ERROR if own in fact.protocols and certain else Severity.WARNING
     return Diagnostic(
         rule.code,
         rule.name,
-        rule.message(fact) + (_WHERE_RESTORED if fact.restored and Protocol.DIRECT in fact.protocols else ""),
+        rule.message(fact) + _where(fact),
         severity,
         fact.statement,
         fact.cell.path,

@@ -160,3 +160,14 @@ def test_an_argument_that_the_helper_rejects_is_what_is_said(tmp_path: Path, ins
     helper = f"from torch.nn import Parameter\ndef replace_parameter(layer, name, new):\n    layer.{inside}\n"
     body = "from tool import replace_parameter\nreplace_parameter(layer, 'weight', layer.weight * 2, prefer_copy=True)"
     assert [d.code for d in lint(tmp_path, tool=helper, hooks=in_method(body))] == ["RB304"]
+
+
+def test_a_message_says_that_one_reload_does_not_call_what_the_other_one_does(tmp_path: Path) -> None:
+    config = Config(root=tmp_path, jobs=1)
+    index = index_of(tmp_path, config, **VLLM, hooks=in_method(UNSAVED))
+    facts = execute_hooks(index, config, jobs=1).facts
+    both = [replace(fact, not_called=True) for fact in facts]
+    plain, said = (diagnose(found, rules(), index, config) for found in (facts, both))
+    assert [d.code for d in plain] == [d.code for d in said]
+    assert all("does not call it again" in d.message for d in said)
+    assert not any("does not call it again" in d.message for d in plain)

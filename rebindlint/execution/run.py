@@ -325,7 +325,10 @@ class _Search:
         if not (self.hook.after_model and protocol is Protocol.LAYERWISE):
             return found + more
         stale = {fact.cell.path: fact for fact in more}
-        both = [replace(f, protocols=f.protocols | {protocol}) if f.cell.path in stale else f for f in found]
+        both = [
+            replace(f, protocols=f.protocols | {protocol}, not_called=True) if f.cell.path in stale else f
+            for f in found
+        ]
         known = {fact.cell.path for fact in found}
         return both + [replace(fact, not_called=True) for path, fact in stale.items() if path not in known]
 
