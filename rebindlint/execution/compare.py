@@ -12,7 +12,7 @@ from rebindlint.execution.cells import Captured, Edge, owned_storages
 from rebindlint.execution.containers import is_key_by_shape
 from rebindlint.execution.foreign import MADE, Holder
 from rebindlint.execution.graphs import captured_anew
-from rebindlint.execution.guards import guard_of
+from rebindlint.execution.guards import asks_flag, guard_of
 from rebindlint.execution.interpreter import Interpreter, Site
 from rebindlint.execution.places import place_of
 from rebindlint.execution.tensors import resized
@@ -369,6 +369,9 @@ def _stale(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebi
         and cell.content == m.terms.of("weight", old.storage.weight)
     ):
         return None  # a parameter that was only cast: loading into it casts again
+    guard = guard_of(m, outcome, site)
+    if guard is not None and asks_flag(guard[0], str(cell.last.key)):
+        lost = False  # whatever became of the source, the flag keeps the hook from looking at it
     own = _own_position(cell)
     upto = own if own < len(cell.edges) - 1 else None
     if (id(cell.edges[own].holder), cell.edges[own].key) not in (outcome.first_sites or {}):  # a part of what was bound
@@ -384,7 +387,7 @@ def _stale(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebi
         Binding.NONE,
         cell.tensor,
         lost=lost,
-        guard=guard_of(m, outcome, site),
+        guard=guard,
         upto=upto,
     )
 

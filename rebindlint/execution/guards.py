@@ -7,9 +7,13 @@ from collections.abc import Iterator
 
 from rebindlint.execution.interpreter import Condition, Interpreter, Site
 from rebindlint.execution.twice import Outcome
+from rebindlint.index.hooks import LAYER_NAMES
 from rebindlint.index.modules import Module, descend
 
-__all__ = ["decided_otherwise", "guard_of"]
+__all__ = ["asks_flag", "decided_otherwise", "guard_of"]
+
+_ASKED = frozenset({"self", *LAYER_NAMES, "getattr", "hasattr"})
+_LAYOUT = frozenset({"dtype", "shape", "ndim", "device", "dim", "size", "stride", "is_contiguous"})
 
 
 def guard_of(m: Interpreter, outcome: Outcome, site: Site | None) -> tuple[ast.AST, Module] | None:
@@ -22,6 +26,19 @@ def guard_of(m: Interpreter, outcome: Outcome, site: Site | None) -> tuple[ast.A
         if position < site.after and _governs(m, node, module, site):
             return node, module
     return None
+
+
+def asks_flag(test: ast.AST, name: str) -> bool:
+    """Whether a condition asks for attributes of the objects at hand, and neither for the attribute ``name`` nor for a layout."""
+    nodes = descend(test)
+    read = {n.attr for n in nodes if isinstance(n, ast.Attribute)}
+    read |= {n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+    return (
+        bool(read)
+        and name not in read
+        and not read & _LAYOUT
+        and {n.id for n in nodes if isinstance(n, ast.Name)} <= _ASKED
+    )
 
 
 def decided_otherwise(m: Interpreter, outcome: Outcome) -> set[int]:
