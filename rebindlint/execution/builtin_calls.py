@@ -150,6 +150,8 @@ def _attribute_name(value: Value) -> str:
 
 def _reflect(m: Interpreter, name: str, args: list[Value], node: ast.AST) -> Value:
     target, attribute = args[0], _attribute_name(args[1])
+    if isinstance(args[1], Unknown) and args[1].tensor is None and is_stable(args[1].label):
+        m.oracle.assume(("?", f"{args[1].label} is not None", 2), 1)  # None would have been no name
     if name == "setattr" and len(args) > 2:
         attributes.write(m, target, attribute, args[2])
         return NOTHING
