@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from rebindlint.execution import elements, initial, tensors
+from rebindlint.execution import constants, elements, initial, tensors
 from rebindlint.execution.foreign import is_of_foreign_object, own_object, own_tensor
 from rebindlint.execution.interpreter import Interpreter, Raised
 from rebindlint.execution.values import (
@@ -70,7 +70,7 @@ def resolved_value(m: Interpreter, found: Resolved | None, module: Module, name:
     known = m.globals.get((home.name, name))
     if known is None:
         m.globals[(home.name, name)] = Unknown(f"{home.name}.{name}")  # recursion ends here
-        known = initial.module_value(m, home, assigned, name)
+        known = constants.module_value(m, home, assigned, name)
         m.globals[(home.name, name)] = known
     return known
 
@@ -324,7 +324,7 @@ def _class_attribute(m: Interpreter, cls: ClassInfo, name: str, node: ast.AST) -
     known = m.class_attributes.get(key)
     if known is None:
         m.class_attributes[key] = Unknown(f"{cls.name}.{name}")
-        known = initial.class_value(m, cls, name, node)
+        known = constants.class_value(m, cls, name, node)
         m.class_attributes[key] = known
     return known
 

@@ -18,6 +18,7 @@ from rebindlint.execution import (
     tensors,
     torch_table,
 )
+from rebindlint.execution.annotations import annotated
 from rebindlint.execution.bounded import bounded_class, chosen_class
 from rebindlint.execution.branches import handed
 from rebindlint.execution.declared import declared
@@ -464,7 +465,7 @@ def _by_annotation(
         return ListValue(
             [m.fresh(f"{info.qualified}{i}", every) for i in range(text.count("Tensor"))], closed="..." not in text
         )
-    found = initial.annotated(m, returns, info.module, value.label, info.node)
+    found = annotated(m, returns, info.module, value.label, info.node)
     if isinstance(found, Tensor):
         return m.fresh(info.qualified, every)
     if isinstance(found, Obj):

@@ -11,44 +11,39 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from rebindlint.execution.annotations import annotated
 from rebindlint.execution.constructed import Constructed, literal_argument, possible_writes, shared_question
 from rebindlint.execution.elements import element_classes
 from rebindlint.execution.exchanged import exchange_class
 from rebindlint.execution.interpreter import Interpreter, Raised, Site
 from rebindlint.execution.torch_table import SIZED
 from rebindlint.execution.values import (
-    NOTHING,
     ClassValue,
     Const,
     DictValue,
-    External,
     ListValue,
     Obj,
-    Partial,
     Tensor,
     Unknown,
     Value,
 )
-from rebindlint.index.classes import ClassInfo, FunctionInfo, InitWrite, class_bound
+from rebindlint.index.classes import ClassInfo, FunctionInfo, InitWrite
 from rebindlint.index.hooks import LAYER_NAMES, is_loading_name
-from rebindlint.index.modules import Assigned, Module, descend, text_of
+from rebindlint.index.modules import Module, descend, text_of
 from rebindlint.model import Binding
 
 if TYPE_CHECKING:
-    from rebindlint.index.tree import Resolved
+    pass
 
 __all__ = [
     "MODULE_METHODS",
     "allocate_all",
-    "annotated",
     "attribute",
     "before_write",
-    "class_value",
     "exists",
     "is_empty_buffer",
     "is_submodule",
     "last_writes",
-    "module_value",
     "tie",
 ]
 
@@ -94,7 +89,6 @@ _NO_MODULE = (
     "experts_cls",
     "moe_kernel",
 )
-_TENSORS = ("Tensor", "Parameter", "Buffer", "FloatTensor", "LongTensor")
 
 
 def names_no_module(name: str) -> bool:
@@ -517,73 +511,6 @@ def _dtype_keyword(node: ast.Call) -> str:
     return ""
 
 
-# ---- annotations
-
-
-def annotated(
-    m: Interpreter, annotation: ast.expr, module: Module, label: str, node: ast.AST | None, *, optional: bool = True
-) -> Value:
-    """A value of an annotated type: a tensor, an object bounded by its class, None where allowed, else unknown."""
-    options: list[ast.expr] | None = m.index.pure.get(("union", id(annotation)))
-    if options is None:
-        options = m.index.pure[("union", id(annotation))] = _union(annotation)
-        m.index.pure[("annotation", id(annotation))] = annotation  # what is looked up by id must stay alive
-    kinds = [o for o in options if not _is_none(o)]
-    if len(kinds) < len(options) and optional and not m.ask(f"{label} is not None", node or annotation, default=1):
-        return NOTHING
-    if len(kinds) != 1:
-        return Unknown(label)
-    kind = kinds[0]
-    bound = class_bound(kind)
-    if bound is not None and isinstance(info := m.index.resolve_expression(module, bound), ClassInfo):
-        m.bounds[label] = info  # which class it is, matters once it is instantiated
-        return Unknown(label)
-    name = kind.attr if isinstance(kind, ast.Attribute) else kind.id if isinstance(kind, ast.Name) else ""
-    if name in _TENSORS:
-        return m.weight(label, is_parameter=name == "Parameter")
-    if name in ("str", "int", "float", "bool", "Any", "dtype", "device"):
-        return Unknown(label)
-    found: Resolved | None = m.index.resolve_expression(module, kind) if name else None
-    if isinstance(found, ClassInfo):
-        if m.index.is_parameter_class(found):
-            return m.weight(label, is_parameter=True)
-        if m.index.is_enumeration(found):
-            return Unknown(label)
-        return Obj(label, found, is_module=m.index.is_module(found), exact=False)
-    if isinstance(found, str) and str(found).endswith("nn.Module"):
-        return Obj(label, is_module=True, exact=False)
-    return Unknown(label)
-
-
-def _union(node: ast.expr) -> list[ast.expr]:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        return _union(node.left) + _union(node.right)
-    if isinstance(node, ast.Subscript):
-        head = (
-            node.value.attr
-            if isinstance(node.value, ast.Attribute)
-            else node.value.id
-            if isinstance(node.value, ast.Name)
-            else ""
-        )
-        if head == "Optional":
-            return [*_union(node.slice), ast.Constant(None)]
-        if head == "Union" and isinstance(node.slice, ast.Tuple):
-            return [option for item in node.slice.elts for option in _union(item)]
-        if head in ("ClassVar", "Final", "Annotated"):
-            return _union(node.slice.elts[0] if isinstance(node.slice, ast.Tuple) else node.slice)
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        try:
-            return _union(ast.parse(node.value, mode="eval").body)
-        except SyntaxError:
-            return [node]
-    return [node]
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
-
-
 # ---- existence
 
 
@@ -647,69 +574,3 @@ def is_submodule(m: Interpreter, obj: Obj, name: str, now: Value | None) -> bool
         found = m.index.resolve_expression(write.function.module, write.value.func)
         made = made or (isinstance(found, str) and str(found).rpartition(".")[2] in _CONTAINERS)
     return bool(writes) and made
-
-
-# ---- module and class level
-
-
-def module_value(m: Interpreter, module: Module, assigned: Assigned, name: str) -> Value:
-    """The value of a module-level assignment; only literals and plain calls of known functions are evaluated."""
-    label = f"{module.name}.{name}"
-    if isinstance(assigned.value, ast.Constant) and name in module.rebound:
-        # some function binds it before any hook runs
-        return (
-            annotated(m, assigned.annotation, module, label, None, optional=False)
-            if assigned.annotation is not None
-            else Unknown(label)
-        )
-    return _literal(m, assigned.value, module, label)
-
-
-def class_value(m: Interpreter, cls: ClassInfo, name: str, node: ast.AST) -> Value:
-    value = _literal(m, cls.attributes[name], cls.module, f"{cls.name}.{name}")
-    if isinstance(value, Unknown) and name in cls.annotations:
-        return annotated(m, cls.annotations[name], cls.module, value.label, node)
-    return value
-
-
-def _literal(m: Interpreter, node: ast.expr, module: Module, label: str) -> Value:
-    if isinstance(node, ast.Constant):
-        return Const(node.value)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-        number = node.operand.value
-        return Const(-number) if isinstance(number, (int, float)) else Unknown(label)
-    if isinstance(node, (ast.List, ast.Tuple, ast.Set)) and len(node.elts) <= 32:
-        return ListValue([_literal(m, item, module, f"{label}[{i}]") for i, item in enumerate(node.elts)])
-    if isinstance(node, ast.Dict) and len(node.keys) <= 64:
-        items: dict[object, Value] = {}
-        for key, item in zip(node.keys, node.values, strict=True):
-            if isinstance(key, ast.Constant):
-                items[key.value] = _literal(m, item, module, f"{label}[{key.value!r}]")
-        return DictValue(items, label, closed=len(items) == len(node.keys))
-    if isinstance(node, (ast.Name, ast.Attribute)):
-        from rebindlint.execution.attributes import resolved_value
-
-        found = m.index.resolve_expression(module, node)
-        if isinstance(node, ast.Attribute):
-            home = m.index.resolve_expression(module, node.value)
-            if isinstance(home, ClassInfo) and m.index.is_enumeration(home):
-                return Const(("enum", home.name, node.attr))
-        if found is not None and not isinstance(found, tuple):
-            return resolved_value(m, found, module, label)
-    if isinstance(node, ast.Call):
-        found = m.index.resolve_expression(module, node.func)
-        if isinstance(found, ClassInfo) and not m.index.is_enumeration(found) and not m.index.is_parameter_class(found):
-            return Obj(label, found, is_module=m.index.is_module(found))
-        default = next((k.value for k in node.keywords if k.arg == "default"), None)
-        if isinstance(found, str) and str(found).endswith("ContextVar") and isinstance(default, ast.Constant):
-            # no reload runs inside the context that sets it
-            variable = Obj(label)
-            variable.attributes["get"] = Partial(External("typing.cast"), [NOTHING, Const(default.value)], {})
-            return variable
-        if (
-            isinstance(node.func, ast.Name)
-            and node.func.id in ("dict", "WeakKeyDictionary", "OrderedDict", "defaultdict")
-            and not node.args
-        ):
-            return DictValue({}, label)
-    return Unknown(label)
