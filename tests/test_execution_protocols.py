@@ -293,3 +293,51 @@ def test_what_a_loading_function_binds_is_certain_where_the_engine_is_in_the_tre
     for top, certain in (("vllm", True), ("plugin", False)):
         found = executed(**{f"{top}/__init__.py": "", f"{top}/model.py": model}).facts
         assert [(fact.cell.name, fact.certain) for fact in found] == [("doubled", certain)]
+
+
+_UPDATER = """
+    import torch
+
+
+    class WeightUpdater:
+        def update_weights_from_disk(self, path):
+            error = why_not(self.model)
+            if error is not None:
+                return False, error
+            return load(self.model, path), ""
+
+
+    def why_not(model: torch.nn.Module) -> str | None:
+        if any(getattr(module, "parts", None) is not None for module in model.modules()):
+            return "what was split cannot be split again"
+        for module in model.modules():
+            reason = getattr(module, "update_error", None)
+            if reason is not None:
+                return reason
+        return None
+
+
+    def embedding(model: torch.nn.Module) -> torch.nn.Module | None:
+        for module in model.modules():
+            if getattr(module, "table", None) is not None:
+                return module
+        return None
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "cell", "refused"),
+    [
+        ("self.parts = self.weight.float()", "parts", True),
+        ("self.table = self.weight.float(); self.update_error = 'no'", "table", True),
+        ("self.table = self.weight.float(); self.update_error = None", "table", False),
+        ("self.table = self.weight.float()", "table", False),
+    ],
+    ids=["what it asks for", "the reason it asks for", "no reason", "what another function looks for"],
+)
+def test_an_engine_may_refuse_to_load_again_what_has_certain_attributes(body: str, cell: str, refused: bool) -> None:
+    layer = in_module(body, reads="self.parts, self.table", init="self.parts = self.table = self.update_error = None")
+    both = {f"address attribute self.{cell} direct+layerwise"}
+    assert brief(facts(layer=layer), protocols=True) == both
+    elsewhere = {f"address attribute self.{cell} layerwise"}
+    assert brief(facts(layer=layer, engine=_UPDATER), protocols=True) == (elsewhere if refused else both)

@@ -28,7 +28,7 @@ from rebindlint.execution.values import (
     Value,
 )
 from rebindlint.index.classes import ClassInfo, FunctionInfo, InitWrite
-from rebindlint.index.hooks import LAYER_NAMES, is_loading_name
+from rebindlint.index.hooks import is_loading_name
 from rebindlint.index.modules import Module, descend, text_of
 from rebindlint.model import Binding
 
@@ -188,13 +188,6 @@ def _initial(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
                 asked = f"init {obj.maker.label}:{obj.cls.name}.{name} by {decides}"
             chosen = m.ask(asked, node, len(options), default=len(options) - 1)
         value = _evaluate(m, options[chosen], obj, label)
-        if (
-            isinstance(value, Const)
-            and value.value is None
-            and len(options) == 1
-            and _is_set_by_makers(m, obj.cls, name)
-        ):
-            return Unknown(label, (obj, name))
         if isinstance(value, (ListValue, DictValue)) and not value.items and element_classes(m, obj, name):
             return Unknown(label, (obj, name))  # the constructor fills it
         return value
@@ -202,30 +195,6 @@ def _initial(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
     if home is not None:
         return annotated(m, home.annotations[name], home.module, label, node)
     return Unknown(label, (obj, name))
-
-
-def _is_set_by_makers(m: Interpreter, cls: ClassInfo, name: str) -> bool:
-    """Whether code that makes such objects, in a file of the class, sets what their constructor leaves None."""
-    key = ("set by makers", id(cls), name)
-    known: bool | None = m.index.pure.get(key)
-    if known is None:
-        modules = {id(base.module): base.module for base in m.index.mro(cls) if f".{name} = " in base.module.text}
-        known = m.index.pure[key] = any(
-            isinstance(node, ast.Assign) and not isinstance(node.value, ast.Constant) and _is_set_on_made(node, name)
-            for module in modules.values()
-            for node in descend(module.tree)
-        )
-    return known
-
-
-def _is_set_on_made(node: ast.Assign, name: str) -> bool:
-    target = node.targets[0]
-    return (
-        isinstance(target, ast.Attribute)
-        and target.attr == name
-        and isinstance(target.value, ast.Name)
-        and target.value.id not in ("self", "cls", *LAYER_NAMES)
-    )
 
 
 def last_writes(m: Interpreter, cls: ClassInfo, name: str) -> list[InitWrite]:

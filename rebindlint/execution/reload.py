@@ -25,6 +25,7 @@ from rebindlint.execution.values import (
     Obj,
     Storage,
     Tensor,
+    Unknown,
     Value,
 )
 from rebindlint.index.classes import ClassInfo
@@ -91,6 +92,9 @@ def reload(
     modules = _modules(captured, roots)
     if any(_refuses_weights(m, obj) for obj in modules):
         raise Unloadable
+    bare = protocol is Protocol.DIRECT and m.index.protocol_of(hook.function.module.name) is Protocol.DIRECT
+    if bare and any(_is_set(obj.attributes.get(name)) for obj in modules for name in m.index.refusing):
+        raise Unloadable
     if protocol is Protocol.SLEEP:
         _discard(m, captured)
     live = protocol is Protocol.DIRECT or hook.from_loading or _hooks_itself(m, hook, roots)
@@ -102,7 +106,6 @@ def reload(
     for storage in m.weights:
         if storage.number in m.outside:
             _refresh(m, storage)
-    bare = protocol is Protocol.DIRECT and m.index.protocol_of(hook.function.module.name) is Protocol.DIRECT
     for obj in {id(root): root for _, root in roots if isinstance(root, Obj)}.values() if hook.dropped else ():
         _drop(obj, hook.dropped)
     for obj in modules:
@@ -262,6 +265,11 @@ def _load_into_live(
         elif created and _is_gone(value):
             obj.attributes[name] = _checkpoint_tensor(m, obj, name)
             obj.registered.add(name)
+
+
+def _is_set(value: Value | None) -> bool:
+    """Known to be there, and not to be None."""
+    return value is not None and not isinstance(value, Unknown) and not _is_gone(value)
 
 
 def _is_gone(value: Value | None) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rebindlint.discover import read_source
 from rebindlint.index.classes import ClassInfo, FunctionInfo
 from rebindlint.index.modules import Assigned, Defined, FunctionNode, Imported, Module, descend
+from rebindlint.index.refusals import refusing_attributes
 from rebindlint.model import Dialect, Protocol, RebindlintError
 
 if TYPE_CHECKING:
@@ -324,6 +325,11 @@ class Index:
                     strings = (n.value for n in descend(entry[1].value) if isinstance(n, ast.Constant))
                     names |= {text for text in strings if isinstance(text, str)}
         return frozenset(names)
+
+    @cached_property
+    def refusing(self) -> frozenset[str]:
+        """Names of attributes with which a module keeps the tree's engine from loading weights again."""
+        return refusing_attributes(self)
 
     @cached_property
     def restores_over_plain(self) -> bool:
