@@ -16,6 +16,7 @@ from rebindlint.execution.constructed import Constructed, literal_argument, poss
 from rebindlint.execution.elements import element_classes
 from rebindlint.execution.exchanged import exchange_class
 from rebindlint.execution.interpreter import Interpreter, Raised, Site
+from rebindlint.execution.makers import is_set_by_makers
 from rebindlint.execution.torch_table import SIZED
 from rebindlint.execution.values import (
     ClassValue,
@@ -188,6 +189,8 @@ def _initial(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
                 asked = f"init {obj.maker.label}:{obj.cls.name}.{name} by {decides}"
             chosen = m.ask(asked, node, len(options), default=len(options) - 1)
         value = _evaluate(m, options[chosen], obj, label)
+        if isinstance(value, Const) and value.value is None and len(options) == 1 and is_set_by_makers(m, obj, name):
+            return Unknown(label, (obj, name))
         if isinstance(value, (ListValue, DictValue)) and not value.items and element_classes(m, obj, name):
             return Unknown(label, (obj, name))  # the constructor fills it
         return value

@@ -1,0 +1,41 @@
+"""What a constructor leaves None is set by the code that makes the object; on an object of another class it is not."""
+
+import torch
+from torch.nn import Parameter
+
+
+class Context:
+    def __init__(self):
+        self.backend = None
+        self.third = None
+        self.other = None
+
+
+class Other:
+    def __init__(self):
+        self.other = None
+
+
+CONTEXT = Context()
+
+
+def configure(arguments):
+    context = CONTEXT
+    context.backend = arguments.backend
+    context.third = None
+    other = Other()
+    other.other = arguments.other
+    return other
+
+
+class Method:
+    def process_weights_after_loading(self, layer):
+        if CONTEXT.backend is not None:
+            layer.register_parameter("global_scale", Parameter(layer.weight.amax()))  # warning RB103
+        if CONTEXT.third is not None:
+            layer.register_parameter("third_scale", Parameter(layer.weight.amin()))
+        if CONTEXT.other is not None:
+            layer.register_parameter("other_scale", Parameter(layer.weight.amin()))
+
+    def apply(self, layer, x):
+        return x @ layer.weight * layer.global_scale * layer.third_scale * layer.other_scale
