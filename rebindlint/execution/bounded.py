@@ -18,8 +18,9 @@ from rebindlint.execution.values import ClassValue, Unknown, Value
 from rebindlint.index.classes import ClassInfo, FunctionInfo
 from rebindlint.index.hooks import POST_LOAD
 from rebindlint.index.modules import Module, descend
+from rebindlint.index.tree import Index
 
-__all__ = ["bounded_class", "chosen_class"]
+__all__ = ["bounded_class", "chosen_class", "may_be_made"]
 
 _MOST = 3
 _MAX_CALLS = 2  # functions of the tree that a constructor may get its tensors through
@@ -38,6 +39,7 @@ def bounded_class(m: Interpreter, value: Unknown, bound: ast.expr, module: Modul
 def chosen_class(m: Interpreter, value: Unknown, info: ClassInfo, module: Module, node: ast.AST) -> Value:
     """The same where the bound is known already."""
     found = _candidates(m, info, module)
+    m.choosers.setdefault(info.qualified, set()).add(module.name)
     settled = m.oracle.constant_of(value.label)
     for cls in found:
         m.bounded[id(cls.node)] = info
@@ -60,11 +62,22 @@ def _candidates(m: Interpreter, info: ClassInfo, module: Module) -> tuple[ClassI
     known = m.index.pure.get(key)
     if known is None:
         words = _words(module.name.rpartition(".")[2])
-        below = [cls for cls in m.index.subclasses(info) if cls is not info]
-        named = [cls for cls in below if re.search(rf"\b{cls.name}\b", module.text)]
-        known = m.index.pure[key] = _first(m, named or below or [info], words)
+        below = _below(m.index, info, module)
+        known = m.index.pure[key] = _first(m, below or [info], words)
     assert isinstance(known, tuple)
     return known
+
+
+def _below(index: Index, info: ClassInfo, module: Module) -> list[ClassInfo]:
+    below = [cls for cls in index.subclasses(info) if cls is not info]
+    return [cls for cls in below if re.search(rf"\b{cls.name}\b", module.text)] or below
+
+
+def may_be_made(index: Index, cls: ClassInfo, bound: str, module: str) -> bool:
+    """Whether what a module makes of a class below a bound may be an object of ``cls``."""
+    info = next((base for base in index.mro(cls) if base.qualified == bound), None)
+    maker = index.module(module)
+    return info is not None and maker is not None and cls in _below(index, info, maker)
 
 
 def _first(m: Interpreter, classes: list[ClassInfo], words: set[str]) -> tuple[ClassInfo, ...]:

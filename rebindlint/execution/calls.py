@@ -251,10 +251,10 @@ def enter(m: Interpreter, function: Function, args: list[Value], keywords: dict[
     if pure is not None and pure in m.index.results:
         return copied_constant(m.index.results[pure])
     made = function.receiver
-    if m.frames and info.name in POST_LOAD and isinstance(made, Obj) and made.born == m.run and made.cls is not None:
+    if m.frames and info.name in POST_LOAD and isinstance(made, Obj) and made.born and made.cls is not None:
         bound = m.bounded.get(id(made.cls.node))
         if bound is not None:
-            m.new_below.add(bound.qualified)
+            _calls_hook_below(m, made, bound)
     if m.frames and (number := m.index.roots.get(id(info.node))) is not None:
         receiver = function.receiver
         m.entered.add((number, isinstance(receiver, Obj) and receiver.born == m.run))
@@ -350,6 +350,14 @@ def copied_constant(value: Value) -> Value:
     return ListValue([copied_constant(item) for item in value.items]) if isinstance(value, ListValue) else value
 
 
+def _calls_hook_below(m: Interpreter, made: Obj, bound: ClassInfo) -> None:
+    """The hook of an object of some class below the bound is called, which this run has made, or the first one."""
+    if made.born == m.run:
+        m.new_below.add(bound.qualified)
+    else:
+        m.kept_below.update((bound.qualified, module) for module in m.choosers.get(bound.qualified, ()))
+
+
 def _skips(
     m: Interpreter, function: Function, info: FunctionInfo, args: list[Value], keywords: dict[str, Value], node: ast.AST
 ) -> Value | None:
@@ -359,7 +367,7 @@ def _skips(
         return summarise(m, info.qualified, args, keywords, node)
     if m.frames and info.name in POST_LOAD and isinstance(receiver, Obj) and not receiver.exact:
         if receiver.born and receiver.cls is not None:
-            m.new_below.add(receiver.cls.qualified)
+            _calls_hook_below(m, receiver, receiver.cls)
         return NOTHING  # only a bound of the receiver's class is known; each class's own hook is a root of its own
     if isinstance(info.node, ast.Lambda):
         return None

@@ -159,7 +159,10 @@ class Interpreter:
         self.hit_depth = False
         self.bounds: dict[str, ClassInfo] = {}  # label of a class that is not known -> what it is below
         self.bounded: dict[int, ClassInfo] = {}  # id of a class that stands for all below a bound -> the bound
+        self.choosers: dict[str, set[str]] = {}  # such a bound -> modules that make objects below it
         self.new_below: set[str] = set()  # bounds of new objects whose hook the executed one calls
+        # and of objects that the first run made, whose hook the second one calls too; with a module that makes such objects
+        self.kept_below: set[tuple[str, str]] = set()
         self.lazy = False  # run-time code is executed, whose arguments are no weights
         self.lost_modules = False  # the first run deleted modules whose weights a checkpoint has
         self.entered: set[tuple[int, bool]] = (

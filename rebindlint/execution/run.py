@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from rebindlint.execution.bounded import may_be_made
 from rebindlint.execution.compare import compare, nearest
 from rebindlint.execution.guards import decided_otherwise
 from rebindlint.execution.oracle import Explorer, Oracle
@@ -20,6 +21,7 @@ from rebindlint.model import Diagnostic, Protocol, Rebinding, Severity, Value
 
 if TYPE_CHECKING:
     from rebindlint.config import Config
+    from rebindlint.index.classes import ClassInfo
 
 __all__ = [
     "PROTOCOLS",
@@ -56,6 +58,8 @@ class Executed:
     entered: frozenset[tuple[int, bool]] = frozenset()  # numbers of hooks that were called; on an object just made
     judged: frozenset[tuple[str, int, str]] = frozenset()  # cells that callees bound and that were compared
     new_below: frozenset[str] = frozenset()  # classes below which it makes objects whose hooks it calls
+    # and those below which it keeps them, with who makes them, and the protocol
+    kept_below: frozenset[tuple[str, str, Protocol]] = frozenset()
 
 
 Watch = Callable[[Outcome, Sequence[Rebinding]], None]  # called with every execution and the facts that it came to
@@ -151,24 +155,44 @@ def without_called(index: Index, hooks: Sequence[Hook], results: list[Executed])
         if calls[number] == {True} and _is_made_elsewhere(hooks[number], modules):
             calls[number] = {False, True}
     new_below = {name for result in results for name in result.new_below}
+    kept_below = sorted({kept for result in results for kept in result.kept_below})
+    keeping: dict[int, frozenset[Protocol]] = {}
     for number, hook in enumerate(hooks):
         if new_below and hook.receiver is not None and number not in calls and not index.is_module(hook.receiver):
             below = {c.qualified for cls in index.subclasses(hook.receiver) for c in index.mro(cls)}
             if new_below & below:
                 calls[number] = {True}
+                keeping[number] = _keeping(index, hook.receiver, kept_below)
     kept = []
     for number, (hook, result) in enumerate(zip(hooks, results, strict=True)):
         if number in calls and (hook.by_name or hook.takes_more or calls[number] == {True}):
             others = {cell for other, seen in enumerate(results) if other != number for cell in seen.judged}
+            of_new = calls[number] == {True}
             left = tuple(
-                f
+                on_kept
                 for f in result.facts
-                if (calls[number] != {True} or not _is_of(f.cell.path, "self"))
+                if (on_kept := _on_kept(f, keeping.get(number)) if of_new and _is_of(f.cell.path, "self") else f)
                 and (f.statement.filename, f.statement.start.row, f.cell.name) not in others
             )
             result = replace(result, facts=left, notes=())
         kept.append(result)
     return kept
+
+
+def _keeping(index: Index, receiver: ClassInfo, kept_below: Sequence[tuple[str, str, Protocol]]) -> frozenset[Protocol]:
+    """The protocols under which some hook calls that of an object of the class in both runs, having made it in the first alone."""
+    classes = index.subclasses(receiver) if kept_below else []
+    return frozenset(
+        protocol
+        for bound, module, protocol in kept_below
+        if any(may_be_made(index, cls, bound, module) for cls in classes)
+    )
+
+
+def _on_kept(fact: Rebinding, keeping: frozenset[Protocol] | None) -> Rebinding | None:
+    """What is left of a fact about an object that most callers make anew: where one keeps it, and what it binds is surely new."""
+    protocols = fact.protocols & (keeping or frozenset())
+    return replace(fact, protocols=protocols) if protocols and fact.value is not Value.UNKNOWN else None
 
 
 def _is_made_elsewhere(hook: Hook, modules: set[str]) -> bool:
@@ -210,6 +234,7 @@ def execute_hook(index: Index, hook: Hook, protocols: tuple[Protocol, ...], watc
         frozenset(search.entered),
         frozenset(search.judged),
         frozenset(search.new_below),
+        frozenset(search.kept_below),
     )
 
 
@@ -244,6 +269,7 @@ class _Search:
         self.entered: set[tuple[int, bool]] = set()
         self.judged: set[tuple[str, int, str]] = set()
         self.new_below: set[str] = set()
+        self.kept_below: set[tuple[str, str, Protocol]] = set()
 
     def explore(self) -> None:
         limit = MAX_CUT if self.hook.cut else MAX_LAZY if self.hook.lazy else MAX_EXECUTIONS
@@ -340,6 +366,7 @@ class _Search:
         return [replace(fact, restored=True) for fact in found] if restored else found
 
     def _compared(self, outcome: Outcome) -> list[Rebinding]:
+        self.kept_below |= {(*kept, outcome.protocol) for kept in outcome.interpreter.kept_below}
         found = list(compare(outcome, self.hook, self.readers))
         if self.watch is not None:
             self.watch(outcome, found)
