@@ -86,6 +86,9 @@ def _of_cell(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured, *, st
     if stays:
         return  # a graph that holds it is right, whatever the cell shows now
     fact = _fact(m, outcome, hook, cell)
+    moved = _moved_before_replaced(m, outcome, hook, cell) if fact is not None and not hook.lazy else None
+    if moved is not None:
+        yield moved
     by_key = _is_kept_by_number(cell) if hook.lazy else _is_kept_by_shape(cell)
     if fact is not None and fact.hazard is Hazard.FRESHNESS and by_key:
         return
@@ -302,6 +305,24 @@ def _fact(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebin
         return _stale(m, outcome, hook, cell)
     site = (m.moved.get(id(now)) if now is cell.tensor else None) or site
     return _make(m, outcome, hook, cell, site, Hazard.ADDRESS, site.binding, now) if site is not None else None
+
+
+def _moved_before_replaced(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebinding | None:
+    """The captured parameter was moved to new memory before another one took its place: to copy into it instead is not enough."""
+    site, now = m.moved.get(id(cell.tensor)), current(cell.last)
+    if site is None or site.binding is not Binding.DATA or now is cell.tensor or not isinstance(now, Tensor):
+        return None
+    value, oracle = site.value, m.oracle
+    if (
+        not isinstance(value, Tensor)
+        or not value.certain
+        or value.storage.born != m.run
+        or value.storage is now.storage
+    ):
+        return None
+    if any(key not in oracle.fixed for key, _ in oracle.asked[outcome.asked : site.asked]):
+        return None  # what the first run left may need it no more, as padded sizes do
+    return _make(m, outcome, hook, cell, site, Hazard.ADDRESS, site.binding, value)
 
 
 def nearest(sites: dict[tuple[int, object], Site], cell: Captured, upto: int | None = None) -> Site | None:

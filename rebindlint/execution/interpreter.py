@@ -100,6 +100,7 @@ class Site:
     prefer_copy: bool = False
     overlapping: bool = False
     after: int = 0  # how many conditions the run had passed
+    asked: int = 0  # and how many questions had been asked
 
 
 # what stands for it, how it was decided, its test, and where that stands
@@ -218,6 +219,7 @@ class Interpreter:
             helper.helper if helper else None,
             helper is not None and "prefer_copy" in helper.helper_keywords,
             after=len(self.conditions),
+            asked=len(self.oracle.asked),
         )
 
     # ---- questions

@@ -66,6 +66,7 @@ class Outcome:
     first_moved: dict[int, Site] | None = None
     first_copies: dict[int, Site] | None = None
     first_conditions: list[Condition] | None = None
+    asked: int = 0  # how many questions by the end of the first run
 
 
 def execute_twice(
@@ -117,7 +118,7 @@ def execute_twice(
         fill_workspaces(m, roots)
     outcome.captured = walk(m, [*roots, *shared_roots(m)], outcome.numbers)
     outcome.first_sites, outcome.first_moved, outcome.first_conditions = m.sites, m.moved, list(m.conditions)
-    outcome.first_copies = m.copies
+    outcome.first_copies, outcome.asked = m.copies, len(oracle.asked)
     oracle.recording = False
     bound = [*m.sites.values(), *m.moved.values()]
     m.bound_before = [
