@@ -314,6 +314,8 @@ _UPDATER = """
             reason = getattr(module, "update_error", None)
             if reason is not None:
                 return reason
+            if getattr(module, "wanted", None) is None:
+                return "what has to be there is not"
         return None
 
 
@@ -332,11 +334,16 @@ _UPDATER = """
         ("self.table = self.weight.float(); self.update_error = 'no'", "table", True),
         ("self.table = self.weight.float(); self.update_error = None", "table", False),
         ("self.table = self.weight.float()", "table", False),
+        ("self.wanted = self.weight.float()", "wanted", False),
     ],
-    ids=["what it asks for", "the reason it asks for", "no reason", "what another function looks for"],
+    ids=["what it asks for", "the reason it asks for", "no reason", "what another looks for", "what must be there"],
 )
 def test_an_engine_may_refuse_to_load_again_what_has_certain_attributes(body: str, cell: str, refused: bool) -> None:
-    layer = in_module(body, reads="self.parts, self.table", init="self.parts = self.table = self.update_error = None")
+    layer = in_module(
+        body,
+        reads="self.parts, self.table, self.wanted",
+        init="self.parts = self.table = self.wanted = self.update_error = None",
+    )
     both = {f"address attribute self.{cell} direct+layerwise"}
     assert brief(facts(layer=layer), protocols=True) == both
     elsewhere = {f"address attribute self.{cell} layerwise"}

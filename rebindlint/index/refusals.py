@@ -40,16 +40,18 @@ def _refused_in(function: FunctionNode) -> Iterator[str]:
         return
     modules = {name for node in descend(function) for name in _through_modules(node)}
     gives_text = function.returns is not None and "str" in ast.unparse(function.returns)
-    asked = {
+    known = {
         node.targets[0].id: name
         for node in descend(function)
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
-        for name in _asked_for(node.value, modules)
+        if (name := _asked_for(node.value, modules))
     }
     for node in descend(function) if modules else ():
         if isinstance(node, ast.If) and _refuses(node.body[-1], gives_text):
-            yield from _asked_for(node.test, modules)
-            yield from (asked[name] for name in map(_not_none, descend(node.test)) if name in asked)
+            for found in _found_set(node.test):
+                name = known.get(found.id, "") if isinstance(found, ast.Name) else _asked_for(found, modules)
+                if name:
+                    yield name
 
 
 def _through_modules(node: ast.AST) -> Iterator[str]:
@@ -70,23 +72,33 @@ def _is_nothing(node: ast.expr | None) -> bool:
     return node is None or (isinstance(node, ast.Constant) and node.value is None)
 
 
-def _not_none(node: ast.AST) -> str:
-    """``name`` of ``name is not None``."""
-    found = isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.IsNot) and _is_nothing(node.comparators[0])
-    return node.left.id if found and isinstance(node, ast.Compare) and isinstance(node.left, ast.Name) else ""
+def _found_set(test: ast.expr) -> Iterator[ast.expr]:
+    """What a condition found not to be None, or to be true: one of these at least, or all of them."""
+    if isinstance(test, ast.BoolOp):
+        for value in test.values:
+            yield from _found_set(value)
+    elif isinstance(test, ast.Compare):
+        if len(test.ops) == 1 and isinstance(test.ops[0], ast.IsNot) and _is_nothing(test.comparators[0]):
+            yield test.left
+    elif isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "any":
+        inner = test.args[0] if test.args else None
+        if isinstance(inner, (ast.GeneratorExp, ast.ListComp)):
+            yield from _found_set(inner.elt)
+    else:
+        yield test
 
 
-def _asked_for(node: ast.expr, modules: set[str]) -> Iterator[str]:
-    """``name`` of each ``getattr(module, "name", None)``."""
-    for call in descend(node):
-        if (
-            isinstance(call, ast.Call)
-            and isinstance(call.func, ast.Name)
-            and call.func.id == "getattr"
-            and len(call.args) == 3
-            and _is_nothing(call.args[2])
-            and isinstance(call.args[0], ast.Name)
-            and call.args[0].id in modules
-            and isinstance(call.args[1], ast.Constant)
-        ):
-            yield str(call.args[1].value)
+def _asked_for(call: ast.expr, modules: set[str]) -> str:
+    """``name`` of ``getattr(module, "name", None)``."""
+    if (
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Name)
+        and call.func.id == "getattr"
+        and len(call.args) == 3
+        and _is_nothing(call.args[2])
+        and isinstance(call.args[0], ast.Name)
+        and call.args[0].id in modules
+        and isinstance(call.args[1], ast.Constant)
+    ):
+        return str(call.args[1].value)
+    return ""
