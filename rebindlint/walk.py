@@ -48,7 +48,10 @@ class Walk:
         return self._listed[start]
 
     def file(self, path: str, project: str | None) -> None:
-        """One file that the user named, with the package around it; outside packages, with the folder that it lies in."""
+        """One file that the user named, with the package around it; outside packages, with the folder that it lies in.
+
+        Where that is no project either, as in a home folder, only with the modules and packages beside it: what it can import.
+        """
         folder = os.path.dirname(path)
         top = package_root(folder, project)
         if top is not None:
@@ -56,10 +59,30 @@ class Walk:
         elif (
             folder not in self._listed and folder != project and os.path.isdir(folder)
         ):  # an editor may not have made it
-            self._list(folder, (), False, self._gitignores(folder))
+            if project is None:
+                self._beside(folder)
+            else:
+                self._list(folder, (), False, self._gitignores(folder))
         if path not in self.files:
             prefix = os.path.relpath(folder, os.path.dirname(top)).split(os.sep) if top else []
             self._add(path, tuple(prefix), os.path.basename(path))
+
+    def _beside(self, folder: str) -> None:
+        gitignores = self._gitignores(folder)
+        try:
+            with os.scandir(folder) as entries:
+                listing = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            self.failures.append((folder, error.strerror or type(error).__name__))
+            return
+        for entry in listing:
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if self._is_left_out(entry, gitignores, is_folder=is_folder):
+                continue
+            if is_folder and any(os.path.isfile(os.path.join(entry.path, name)) for name in _PACKAGE):
+                self._package(entry.path)
+            elif not is_folder and entry.name.endswith(_SUFFIXES) and os.path.isfile(entry.path):
+                self._add(entry.path, (), entry.name)
 
     def _package(self, top: str) -> None:
         if top not in self._listed:

@@ -122,6 +122,31 @@ def test_a_script_sees_its_neighbours_as_python_would_import_them(tmp_path: Path
     }
 
 
+def test_a_file_in_no_project_has_what_it_can_import_as_context(tmp_path: Path) -> None:
+    """A temporary or a home folder may hold whole trees that have nothing to do with it."""
+    names = (
+        "hooks.py",
+        "beside.py",
+        "pkg/__init__.py",
+        "pkg/inner/part.py",
+        "checkout/engine/__init__.py",
+        "notes/x.py",
+    )
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    found = discover(["hooks.py"], Config(root=tmp_path), cwd=tmp_path)
+    assert found.targets == {"hooks.py"}
+    assert {s.shown: s.module for s in found.context} == {
+        "beside.py": "beside",
+        "hooks.py": "hooks",
+        "pkg/__init__.py": "pkg",
+        "pkg/inner/part.py": "pkg.inner.part",
+    }
+    both = discover(["hooks.py", "."], Config(root=tmp_path), cwd=tmp_path)
+    assert {s.shown for s in both.context} == {*names} == {*both.targets}
+
+
 def test_a_file_of_an_installation_has_its_package_as_context(tmp_path: Path) -> None:
     plant(
         tmp_path,
