@@ -10,7 +10,8 @@ from dataclasses import replace
 from rebindlint.execution.attributes import names_weight
 from rebindlint.execution.cells import Captured, Edge, owned_storages
 from rebindlint.execution.containers import is_key_by_shape
-from rebindlint.execution.foreign import MADE, Holder
+from rebindlint.execution.facts import local_fact, make_fact
+from rebindlint.execution.foreign import Holder
 from rebindlint.execution.graphs import captured_anew
 from rebindlint.execution.guards import asks_flag, guard_of
 from rebindlint.execution.interpreter import Interpreter, Site
@@ -32,14 +33,12 @@ from rebindlint.execution.values import (
     Value,
 )
 from rebindlint.index.hooks import LAYER_NAMES, Hook
-from rebindlint.index.modules import Module, text_of
 from rebindlint.index.readers import Readers
 from rebindlint.model import Binding, Cell, Frame, Hazard, Protocol, Rebinding
 from rebindlint.model import Value as Origin
 
 __all__ = ["compare", "current", "nearest"]
 
-_FULL_PRECISION = ("torch.float32", "torch.float", "torch.float64", "torch.double")
 _NUMBER = re.compile(r"\b(?:item|float|int)\(\d+\)")
 
 
@@ -47,9 +46,9 @@ def compare(outcome: Outcome, hook: Hook, readers: Readers) -> Iterator[Rebindin
     """The facts of one completed execution."""
     m = outcome.interpreter
     for site in m.overlaps if not hook.lazy else ():
-        yield _local_fact(m, outcome, hook, site, overlapping=True)
+        yield local_fact(m, outcome, hook, site, overlapping=True)
     for site in m.rejected if not hook.lazy else ():
-        yield _local_fact(m, outcome, hook, site, unsupported=True)
+        yield local_fact(m, outcome, hook, site, unsupported=True)
     if not outcome.completed:
         return
     yield from _baked(m, outcome, hook, readers)
@@ -73,7 +72,7 @@ def _of_cell(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured, *, st
     """What became of one cell; ``stays``: the memory that it showed is alive and refreshed."""
     again = m.retransformed.get(cell.storage.number)
     if again is not None and _shows(cell) and not hook.lazy:
-        yield _make(m, outcome, hook, cell, again, Hazard.FRESHNESS, Binding.COPY, cell.tensor, again=True)
+        yield make_fact(m, outcome, hook, cell, again, Hazard.FRESHNESS, Binding.COPY, cell.tensor, again=True)
         return
     if cell.storage.epochs & LOST and _shows(cell) and not cell.storage.scratch:
         yield from _lost(m, outcome, hook, cell)
@@ -108,7 +107,9 @@ def _lost(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Itera
     )
     if site is not None:
         yield replace(
-            _make(m, outcome, hook, cell, site, Hazard.FRESHNESS, Binding.NONE, cell.tensor), lost=True, certain=True
+            make_fact(m, outcome, hook, cell, site, Hazard.FRESHNESS, Binding.NONE, cell.tensor),
+            lost=True,
+            certain=True,
         )
 
 
@@ -296,7 +297,11 @@ def _fact(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebin
     now = current(edge)
     site = nearest(m.sites, cell)
     if now is DELETED or now is None or (isinstance(now, Const) and now.value is None):
-        return _make(m, outcome, hook, cell, site, Hazard.LIFETIME, Binding.RELEASE, None) if site is not None else None
+        return (
+            make_fact(m, outcome, hook, cell, site, Hazard.LIFETIME, Binding.RELEASE, None)
+            if site is not None
+            else None
+        )
     if isinstance(now, Unknown) and now.tensor is not None:
         now = now.tensor
     if not isinstance(now, Tensor):
@@ -304,7 +309,7 @@ def _fact(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebin
     if now.storage is cell.storage:
         return _stale(m, outcome, hook, cell)
     site = (m.moved.get(id(now)) if now is cell.tensor else None) or site
-    return _make(m, outcome, hook, cell, site, Hazard.ADDRESS, site.binding, now) if site is not None else None
+    return make_fact(m, outcome, hook, cell, site, Hazard.ADDRESS, site.binding, now) if site is not None else None
 
 
 def _moved_before_replaced(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebinding | None:
@@ -322,7 +327,7 @@ def _moved_before_replaced(m: Interpreter, outcome: Outcome, hook: Hook, cell: C
         return None
     if any(key not in oracle.fixed for key, _ in oracle.asked[outcome.asked : site.asked]):
         return None  # what the first run left may need it no more, as padded sizes do
-    return _make(m, outcome, hook, cell, site, Hazard.ADDRESS, site.binding, value)
+    return make_fact(m, outcome, hook, cell, site, Hazard.ADDRESS, site.binding, value)
 
 
 def nearest(sites: dict[tuple[int, object], Site], cell: Captured, upto: int | None = None) -> Site | None:
@@ -351,8 +356,8 @@ def _holder_rebuilt(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured
         isinstance(e.holder, (ListValue, DictValue)) for e in cell.edges[position + 1 :]
     ):
         binding = Binding.SLOT if site.binding is Binding.SLOT else Binding.ATTRIBUTE
-        return _make(m, outcome, hook, cell, site, Hazard.ADDRESS, binding, None, upto=position)
-    return _make(m, outcome, hook, cell, site, Hazard.LIFETIME, Binding.HOLDER, None, upto=position)
+        return make_fact(m, outcome, hook, cell, site, Hazard.ADDRESS, binding, None, upto=position)
+    return make_fact(m, outcome, hook, cell, site, Hazard.LIFETIME, Binding.HOLDER, None, upto=position)
 
 
 def _stands_elsewhere(outcome: Outcome, cell: Captured, rebuilt: object) -> bool:
@@ -398,7 +403,7 @@ def _stale(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebi
     if (id(cell.edges[own].holder), cell.edges[own].key) not in (outcome.first_sites or {}):  # a part of what was bound
         inside = (i for i, e in enumerate(cell.edges) if isinstance(e.holder, (ListValue, DictValue)))
         upto = min(next(inside, len(cell.edges)) - 1, own)
-    return _make(
+    return make_fact(
         m,
         outcome,
         hook,
@@ -432,7 +437,7 @@ def _left_raw(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> R
     not_called = hook.after_model and outcome.protocol is Protocol.LAYERWISE
     if site is None or (guard is None and not not_called):
         return None
-    fact = _make(m, outcome, hook, cell, site, Hazard.FRESHNESS, Binding.NONE, cell.tensor, guard=guard)
+    fact = make_fact(m, outcome, hook, cell, site, Hazard.FRESHNESS, Binding.NONE, cell.tensor, guard=guard)
     return replace(fact, certain=True)
 
 
@@ -458,175 +463,3 @@ def _loaded_as(cell: Captured) -> str:
     holder, name = cell.last.holder, str(cell.last.key)
     loaded = cell.registered and cell.tensor.is_parameter and isinstance(holder, Obj) and name in holder.initial
     return f"{holder.label}.{name}" if isinstance(holder, Obj) and loaded else ""
-
-
-def _describe(outcome: Outcome, cell: Captured, upto: int | None = None) -> Cell:
-    edges = cell.edges if upto is None else cell.edges[: upto + 1]
-    path = "".join(edge.text for edge in edges)
-    holder = edges[-1].holder
-    owner = holder.cls.qualified if isinstance(holder, Obj) and holder.cls is not None else ""
-    name, text = str(edges[-1].key), edges[-1].text
-    if name.startswith("{"):
-        name = text.removeprefix(".")
-    return Cell(
-        path, name, owner, isinstance(holder, Obj) and holder.is_module, cell.registered if upto is None else False
-    )
-
-
-def _make(
-    m: Interpreter,
-    outcome: Outcome,
-    hook: Hook,
-    cell: Captured,
-    site: Site,
-    hazard: Hazard,
-    binding: Binding,
-    now: Tensor | None,
-    *,
-    upto: int | None = None,
-    lost: bool = False,
-    again: bool = False,
-    guard: tuple[ast.AST, Module] | None = None,
-) -> Rebinding:
-    described = _describe(outcome, cell, upto)
-    name = str((cell.last if upto is None else cell.edges[upto]).key)
-    place, chain = place_of(site.module, site.statement), tuple(Frame(f, row, text) for f, row, text in site.chain)
-    if guard is not None and not lost:
-        place = place_of(guard[1], guard[0])
-        chain = (
-            *chain,
-            Frame(
-                site.module.shown,
-                getattr(site.statement, "lineno", 0),
-                f"binds `{described.path}` in the first run only",
-            ),
-        )
-    holder = cell.edges[upto].holder if upto is not None else cell.last.holder
-    old = site.old if isinstance(site.old, Tensor) else None
-    dialect = site.helper
-    first = (outcome.first_sites or {}).get((id(cell.last.holder), cell.last.key))
-    same_expression = now is not None and (m.term(now) == cell.content)
-    return Rebinding(
-        hazard=hazard,
-        binding=binding,
-        cell=described,
-        hook=hook.name,
-        hook_place=place_of(hook.function.module, hook.function.node),
-        statement=place,
-        value=_origin(now, m),
-        protocols=frozenset({outcome.protocol}),
-        chain=chain,
-        function=site.function,
-        module=site.module.name,
-        value_is_parameter=isinstance(site.value, Tensor) and site.value.is_parameter,
-        weight_dependent=bool(cell.epochs),
-        prefer_copy_passed=site.prefer_copy,
-        source_lost=lost,
-        retransformed=again,
-        certain=_is_certain(m, site, holder, name)
-        and not (hazard is Hazard.ADDRESS and _is_cast(now))
-        and not _is_guess(site, cell),
-        guarded=place_of(guard[1], guard[0]) if guard is not None else None,
-        receiver_is_module=isinstance(holder, Obj) and holder.is_module,
-        existed_before=(isinstance(holder, Obj) and name in holder.initial)
-        or (first is not None and _old(first) is not None),
-        may_alias=_may_alias(site, old, cell) or (first is not None and _may_alias(first, _old(first), None)),
-        changes_strides=_changes_strides(site, old) or (first is not None and _changes_strides(first, _old(first))),
-        same_layout=same_expression and now is not None and now.dtype == cell.dtype,
-        zeroed=cell.storage.zeroed,
-        helper=dialect,
-    )
-
-
-def _is_certain(m: Interpreter, site: Site, holder: object, name: str) -> bool:
-    """Whether the bound value is known to be a tensor (or several): by what made it, or by the attribute's annotation."""
-    values = site.value.items if isinstance(site.value, ListValue) else [site.value]
-    if all(not isinstance(value, Tensor) or value.certain or value.storage.reordered for value in values):
-        return True
-    if not isinstance(holder, Obj) or holder.cls is None:
-        return False
-    for cls in m.index.mro(holder.cls):
-        annotations = [cls.annotations.get(name), *(write.annotation for write in cls.writes.get(name, ()))]
-        if any(annotation is not None and "Tensor" in text_of(annotation) for annotation in annotations):
-            return True
-    return False
-
-
-def _is_guess(site: Site, cell: Captured) -> bool:
-    """Whether only a constructor outside the tree knows if there is such a tensor: it may make one, or is given what may be one."""
-    if not any(isinstance(edge.holder, Holder) for edge in cell.edges):
-        return False
-    if cell.last.key == MADE:
-        return isinstance(site.value, Holder)
-    return not (cell.tensor.certain or cell.storage.reordered or names_weight(str(cell.last.key)))
-
-
-def _is_cast(now: Tensor | None) -> bool:
-    """The result of a cast, bound as it is: it may be the very tensor that was cast, into which a reload writes. Models are served in
-    fewer than 32 bits, so what is cast to these is another tensor.
-    """
-    return now is not None and now.storage.cast and not now.path and now.dtype not in _FULL_PRECISION
-
-
-def _old(site: Site) -> Tensor | None:
-    return site.old if isinstance(site.old, Tensor) else None
-
-
-def _may_alias(site: Site, old: Tensor | None, cell: Captured | None) -> bool:
-    value = site.value
-    if not isinstance(value, Tensor):
-        return False
-    return (cell is not None and value.storage is cell.storage) or (old is not None and value.storage is old.storage)
-
-
-def _changes_strides(site: Site, old: Tensor | None) -> bool:
-    value = site.value
-    if not isinstance(value, Tensor):
-        return False
-    strided = (value.strided, old.strided) if old is not None else (value.strided,)
-    return any(strided) and not (old is not None and all(strided) and old.path == value.path)
-
-
-def _origin(now: Tensor | None, m: Interpreter) -> Origin:
-    if now is None:
-        return Origin.ABSENT
-    if not now.certain:
-        return Origin.UNKNOWN
-    return Origin.FRESH if now.storage.born == m.run else Origin.VIEW
-
-
-def _local_fact(
-    m: Interpreter, outcome: Outcome, hook: Hook, site: Site, *, overlapping: bool = False, unsupported: bool = False
-) -> Rebinding:
-    """A fact about one statement, whatever becomes of its cell."""
-    target = site.old if isinstance(site.old, Tensor) else None
-    path = target.home if target is not None and target.home else _target_text(site.statement)
-    return Rebinding(
-        hazard=Hazard.FRESHNESS,
-        binding=Binding.COPY if overlapping else Binding.REPLACE,
-        cell=Cell(path, path.rsplit(".", 1)[-1]),
-        hook=hook.name,
-        hook_place=place_of(hook.function.module, hook.function.node),
-        statement=place_of(site.module, site.statement),
-        value=Origin.VIEW if overlapping else Origin.UNKNOWN,
-        protocols=frozenset({outcome.protocol}),
-        chain=tuple(Frame(f, row, text) for f, row, text in site.chain),
-        function=site.function,
-        module=site.module.name,
-        overlapping=overlapping,
-        prefer_copy_unsupported=unsupported,
-        prefer_copy_passed=unsupported,
-        may_alias=overlapping,
-        helper=site.helper,
-    )
-
-
-def _target_text(statement: ast.AST) -> str:
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Call) and len(node.args) > 1:
-            args = [a for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-            if args and node.args and isinstance(node.args[0], (ast.Name, ast.Attribute)):
-                return f"{ast.unparse(node.args[0])}.{args[0].value!s}"
-            if isinstance(node.func, ast.Attribute):
-                return ast.unparse(node.func.value)
-    return ""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from rebindlint.execution.annotations import annotated
 from rebindlint.execution.constructed import Constructed, literal_argument, possible_writes, shared_question
@@ -32,9 +31,6 @@ from rebindlint.index.classes import ClassInfo, FunctionInfo, InitWrite
 from rebindlint.index.hooks import is_loading_name
 from rebindlint.index.modules import Module, descend, text_of
 from rebindlint.model import Binding
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "MODULE_METHODS",

@@ -249,8 +249,8 @@ def _load_into_live(
     insists on these. ``created``: it creates deleted ones again, as it must where the tree's own engine reloads otherwise.
     An engine whose own reload is direct does neither: what is deleted stays so, and a hook that reads it raises.
     """
-    initial = obj.initial.keys() - obj.plain
-    for name in sorted(initial if names is None else initial & names):
+    before = obj.initial.keys() - obj.plain
+    for name in sorted(before if names is None else before & names):
         value = obj.attributes.get(name)
         label = f"{obj.label}.{name}"
         if isinstance(value, Tensor):
@@ -290,12 +290,12 @@ def _put_fresh(m: Interpreter, obj: Obj) -> dict[str, Tensor]:
     live = m.index.kept_live & obj.registered
     if live:
         _load_into_live(m, obj, restored=False, names=live)
-    initial = obj.initial.keys() - obj.plain
-    for name in obj.registered - initial - live:
+    before = obj.initial.keys() - obj.plain
+    for name in obj.registered - before - live:
         obj.attributes[name] = DELETED
         obj.absent.add(name)
         obj.registered.discard(name)
-    for name in sorted(initial - live):
+    for name in sorted(before - live):
         old = obj.attributes.get(name)
         if name in obj.loaded and name not in obj.registered and old is not None and not _is_gone(old):
             if not m.index.restores_over_plain:
