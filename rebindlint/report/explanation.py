@@ -165,7 +165,7 @@ def _fix(explanation: Explanation, source: str | None) -> list[Text]:
         return _section("Fix", [f"none is offered. {diagnostic.help}".rstrip()])
     applied = {
         Applicability.SAFE: "safe, applied by --fix",
-        Applicability.UNSAFE: "unsafe, applied by --fix --unsafe-fixes: it may change what the first load leaves behind",
+        Applicability.UNSAFE: "unsafe, applied by --fix --unsafe-fixes: it may change what a load leaves behind",
         Applicability.DISPLAY: "a suggestion: shown, never applied",
     }[fix.applicability]
     lines = _section("Fix", [f"{fix.message} ({applied})"])
