@@ -76,9 +76,7 @@ def _help(diagnostic: Diagnostic, source: str | None) -> list[Text]:
     if source is not None:
         lines += diff_frame(source, [edit for edit in fix.edits if edit.place.filename == diagnostic.place.filename])
     if fix.applicability is Applicability.UNSAFE:
-        lines.append(
-            _note("this fix is unsafe: it may change what a load leaves behind; it needs --unsafe-fixes")
-        )
+        lines.append(_note("this fix is unsafe: it may change what a load leaves behind; it needs --unsafe-fixes"))
     elif fix.applicability is Applicability.DISPLAY:
         lines.append(_note("this fix is a suggestion: it is shown, never applied"))
     return lines
