@@ -318,12 +318,7 @@ def _moved_before_replaced(m: Interpreter, outcome: Outcome, hook: Hook, cell: C
     if site is None or site.binding is not Binding.DATA or now is cell.tensor or not isinstance(now, Tensor):
         return None
     value, oracle = site.value, m.oracle
-    if (
-        not isinstance(value, Tensor)
-        or not value.certain
-        or value.storage.born != m.run
-        or value.storage is now.storage
-    ):
+    if not isinstance(value, Tensor) or not (value.certain or value.storage.reordered) or value.storage.born != m.run:
         return None
     if any(key not in oracle.fixed for key, _ in oracle.asked[outcome.asked : site.asked]):
         return None  # what the first run left may need it no more, as padded sizes do
