@@ -496,16 +496,18 @@ def _write_tensor(m: Interpreter, target: Tensor, name: str, value: Value) -> No
     source = as_tensor(m, value)
     if source is None:
         return
-    old = target.alias()
     move(m, target, source)
-    m.moved[id(target)] = m.site(Binding.DATA, source, old)
-    m.keep.append(target)
 
 
 def move(m: Interpreter, target: Tensor, source: Tensor) -> None:
     """``target`` shows the memory of ``source`` from now on."""
+    old, before = target.alias(), m.moved.get(id(target))
+    if before is not None:
+        m.moved_earlier.setdefault(id(target), []).append(before)
     target.storage, target.path, target.strided = source.storage, source.path, source.strided
     target.dtype, target.shape, target.certain = source.dtype, source.shape, source.certain
+    m.moved[id(target)] = m.site(Binding.DATA, source, old)
+    m.keep.append(target)
 
 
 def _write_object(m: Interpreter, obj: Obj, name: str, value: Value, binding: Binding) -> None:

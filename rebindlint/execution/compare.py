@@ -85,9 +85,8 @@ def _of_cell(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured, *, st
     if stays:
         return  # a graph that holds it is right, whatever the cell shows now
     fact = _fact(m, outcome, hook, cell)
-    moved = _moved_before_replaced(m, outcome, hook, cell) if fact is not None and not hook.lazy else None
-    if moved is not None:
-        yield moved
+    if fact is not None and not hook.lazy:
+        yield from _moved_earlier(m, outcome, hook, cell)
     by_key = _is_kept_by_number(cell) if hook.lazy else _is_kept_by_shape(cell)
     if fact is not None and fact.hazard is Hazard.FRESHNESS and by_key:
         return
@@ -312,17 +311,28 @@ def _fact(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebin
     return make_fact(m, outcome, hook, cell, site, Hazard.ADDRESS, site.binding, now) if site is not None else None
 
 
-def _moved_before_replaced(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebinding | None:
-    """The captured parameter was moved to new memory before another one took its place: to copy into it instead is not enough."""
-    site, now = m.moved.get(id(cell.tensor)), current(cell.last)
-    if site is None or site.binding is not Binding.DATA or now is cell.tensor or not isinstance(now, Tensor):
-        return None
-    value, oracle = site.value, m.oracle
-    if not isinstance(value, Tensor) or not (value.certain or value.storage.reordered) or value.storage.born != m.run:
-        return None
-    if any(key not in oracle.fixed for key, _ in oracle.asked[outcome.asked : site.asked]):
-        return None  # what the first run left may need it no more, as padded sizes do
-    return make_fact(m, outcome, hook, cell, site, Hazard.ADDRESS, site.binding, value)
+def _moved_earlier(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Iterator[Rebinding]:
+    """Moves of the captured parameter to new memory before it was moved again or another one took its place.
+
+    To refresh in place what the last statement binds is not enough where they stay. Moves one after another in one function
+    are seen together: there the last one stands for all.
+    """
+    number, now, oracle = id(cell.tensor), current(cell.last), m.oracle
+    last = m.moved.get(number)
+    if last is None or not isinstance(now, Tensor):
+        return
+    sites = [site for site in m.moved_earlier.get(number, ()) if site.function != last.function]
+    if now is not cell.tensor:
+        sites.append(last)
+    for site in sites:
+        value = site.value
+        if site.binding is not Binding.DATA or not isinstance(value, Tensor) or value.storage.born != m.run:
+            continue
+        if not (value.certain or value.storage.reordered):
+            continue
+        # what the first run left may need it no more where something decides it, as padded sizes do
+        if all(key in oracle.fixed for key, _ in oracle.asked[outcome.asked : site.asked]):
+            yield make_fact(m, outcome, hook, cell, site, Hazard.ADDRESS, site.binding, value)
 
 
 def nearest(sites: dict[tuple[int, object], Site], cell: Captured, upto: int | None = None) -> Site | None:

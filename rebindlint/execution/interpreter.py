@@ -123,6 +123,7 @@ class Interpreter:
         self.outside: set[int] = set()  # numbers of weights that something else than these objects owns
         self.sites: dict[tuple[int, object], Site] = {}
         self.moved: dict[int, Site] = {}  # id(tensor) -> the statement that moved its .data
+        self.moved_earlier: dict[int, list[Site]] = {}  # and those that had moved it before, in the same run
         self.bound_before: list[Site] = []  # what the first run bound or moved and a reload leaves in its shape
         self.conditions: list[Condition] = []
         self.origins: dict[int, Site] = {}  # storage number -> the statement of a constructor that allocated it

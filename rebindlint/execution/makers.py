@@ -15,12 +15,9 @@ __all__ = ["is_set_by_makers"]
 
 
 def is_set_by_makers(m: Interpreter, obj: Obj, name: str) -> bool:
-    """Whether code in a file of the object's class sets the attribute on what may be such an object, and not just to a constant.
-
-    The hook's own object is taken as its constructor leaves it: what is set there from outside are options, and most are off.
-    """
+    """Whether code in a file of the object's class sets the attribute on what may be such an object, and not just to a constant."""
     cls = obj.cls
-    if cls is None or obj.label == "self":
+    if cls is None:
         return False
     key = ("set by makers", id(cls), name)
     known: bool | None = m.index.pure.get(key)

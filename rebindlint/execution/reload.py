@@ -179,7 +179,7 @@ def _prepare(m: Interpreter, hook: Hook, roots: list[tuple[str, Value]]) -> None
         m.oracle.default = default
         m.frames.clear()
         m.inside_helper = 0
-        m.sites, m.moved, m.copies, m.conditions, m.steps = {}, {}, {}, [], 0
+        m.sites, m.moved, m.moved_earlier, m.copies, m.conditions, m.steps = {}, {}, {}, {}, [], 0
 
 
 def _refuses_weights(m: Interpreter, obj: Obj) -> bool:
@@ -253,6 +253,8 @@ def _load_into_live(
     for name in sorted(before if names is None else before & names):
         value = obj.attributes.get(name)
         label = f"{obj.label}.{name}"
+        if created and _is_covered(obj, name, value):
+            raise Unloadable  # no loader finds a parameter of that name, and none can be registered again
         if isinstance(value, Tensor):
             if (name in obj.registered and value.is_parameter) or value.storage.weight:
                 term = m.terms.of("weight", label)
@@ -270,6 +272,11 @@ def _load_into_live(
 def _is_set(value: Value | None) -> bool:
     """Known to be there, and not to be None."""
     return value is not None and not isinstance(value, Unknown) and not _is_gone(value)
+
+
+def _is_covered(obj: Obj, name: str, now: Value | None) -> bool:
+    """Whether something that is no parameter stands under the name of one that was registered before the hook."""
+    return name in obj.loaded and name not in obj.registered and now is not None and not _is_gone(now)
 
 
 def _is_gone(value: Value | None) -> bool:
@@ -297,7 +304,7 @@ def _put_fresh(m: Interpreter, obj: Obj) -> dict[str, Tensor]:
         obj.registered.discard(name)
     for name in sorted(before - live):
         old = obj.attributes.get(name)
-        if name in obj.loaded and name not in obj.registered and old is not None and not _is_gone(old):
+        if _is_covered(obj, name, old):
             if not m.index.restores_over_plain:
                 raise Raised  # something that is no parameter stands under the name that one is to be registered under
             obj.attributes[name] = old = DELETED

@@ -299,10 +299,7 @@ def _set(m: Interpreter, tensor: Tensor, args: list[Value]) -> Tensor:
 
     source = as_tensor(m, args[0]) if args else None
     if source is not None:
-        old = tensor.alias()
         move(m, tensor, source)
-        m.moved[id(tensor)] = m.site(Binding.DATA, source, old)
-        m.keep.append(tensor)
     return tensor
 
 
@@ -488,8 +485,5 @@ def _swap(m: Interpreter, args: list[Value]) -> Value:
 
         kept = left.alias()
         for target, source in ((left, right), (right, kept)):
-            old = target.alias()
             move(m, target, source)
-            m.moved[id(target)] = m.site(Binding.DATA, source, old)
-            m.keep.append(target)
     return Const(None)

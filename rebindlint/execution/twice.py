@@ -124,7 +124,7 @@ def execute_twice(
     m.bound_before = [
         s for s in bound if isinstance(s.value, Tensor) and (hook.from_loading or not s.value.storage.epochs)
     ]
-    m.run, m.sites, m.moved, m.copies, m.conditions, m.steps = 2, {}, {}, {}, [], 0
+    m.run, m.sites, m.moved, m.moved_earlier, m.copies, m.conditions, m.steps = 2, {}, {}, {}, {}, [], 0
     try:
         restore = reload(m, hook, roots, outcome.captured, protocol, restored)
         if protocol is not Protocol.DIRECT and hook.after_model:
@@ -227,7 +227,7 @@ def _load(m: Interpreter, hook: Hook, receiver: Value | None, arguments: dict[st
     m.steps = 0
     _mark_loaded(m, layer)
     _mark_loaded(m, receiver)
-    m.sites, m.moved, m.copies, m.conditions = {}, {}, {}, []
+    m.sites, m.moved, m.moved_earlier, m.copies, m.conditions = {}, {}, {}, {}, []
 
 
 def _mark_loaded(m: Interpreter, obj: Obj) -> None:

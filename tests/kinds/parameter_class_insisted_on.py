@@ -18,7 +18,7 @@ class Kernel:
     def process_weights_after_loading(self, layer):
         def pack(p):
             assert isinstance(p, Tagged)
-            p.data = torch.ops.lib.pack(p.data)
+            p.data = torch.ops.lib.pack(p.data)  # warning RB102
             return p
 
         self.replace(layer, self.weight_name, pack)
