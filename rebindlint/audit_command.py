@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import shutil
 import sys
 import time
 from collections.abc import Mapping
 
 from rebindlint.audit import audit
+from rebindlint.collector import collector_at_rest
 from rebindlint.command import configured
 from rebindlint.discover import STDIN
 from rebindlint.interrupt import interrupts_for_this_process_only
@@ -21,6 +21,7 @@ from rebindlint.report.style import counted, use_colour
 __all__ = ["list_hooks"]
 
 
+@collector_at_rest()
 def list_hooks(paths: tuple[str, ...], options: Mapping[str, object]) -> int:
     """Prints the table. Returns the exit status: 2 when a path could not be used, else 0."""
     started = time.perf_counter()
@@ -40,7 +41,6 @@ def list_hooks(paths: tuple[str, ...], options: Mapping[str, object]) -> int:
         ProgressBar(enabled=not quiet) as progress,
     ):
         found = audit(discovered, config, progress)
-    gc.freeze()  # the syntax trees stay to the end; the collector need not walk them while the table is drawn
     if output_format == "json":
         sys.stdout.write(render_json(found))
     else:

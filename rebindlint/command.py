@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rebindlint.catalogue import catalogue
+from rebindlint.collector import collector_at_rest
 from rebindlint.config import Config, load_config, shown_file
 from rebindlint.discover import STDIN, decode_source
 from rebindlint.interrupt import interrupts_for_this_process_only
@@ -59,6 +60,7 @@ class Options:
         return STDIN in self.paths
 
 
+@collector_at_rest()
 def check(options: Options) -> int:
     """Lints and reports. Returns the exit status; raises RebindlintError when nothing can be done."""
     started = time.perf_counter()

@@ -7,7 +7,6 @@ alone where few functions have it. That is less than an execution follows: who f
 from __future__ import annotations
 
 import ast
-import gc
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
@@ -123,13 +122,7 @@ def hooks_concerned(index: Index, hooks: Sequence[Hook], functions: Iterable[Fun
     nodes = {id(info.node): info.name for info in functions}
     names = _telling(index, set(nodes.values()))
     reach = _Reach(index)
-    enabled = gc.isenabled()
-    gc.disable()  # syntax trees hold no cycles, and the collector would walk them again and again while they grow
-    try:
-        return frozenset(number for number, hook in enumerate(hooks) if reach.comes_to(hook, nodes.keys(), names))
-    finally:
-        if enabled:
-            gc.enable()
+    return frozenset(number for number, hook in enumerate(hooks) if reach.comes_to(hook, nodes.keys(), names))
 
 
 def _telling(index: Index, names: set[str]) -> set[str]:

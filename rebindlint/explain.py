@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 from dataclasses import dataclass, replace
@@ -182,7 +181,6 @@ def _explanations(
     chosen = Protocol(config.reload) if config.reload not in (None, "", "all") else None
     with silent_about_linted_code():
         index = index or build_index(examined.sources, config)
-        gc.freeze()  # syntax trees hold no cycles; the collector would walk them again and again
         return [_explanation(d, chosen, index, examined, request) for d in found]
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
+from rebindlint.collector import collector_at_rest
 from rebindlint.model import RebindlintError
 
 __all__ = ["explain"]
 
 
+@collector_at_rest()
 def explain(code: str, place: str | None, options: Mapping[str, object]) -> None:
     """Prints the page of a rule, or with a place how the finding there came about.
 

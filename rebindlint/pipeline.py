@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -255,6 +256,7 @@ class _Run:
         return self._request.affected and any(frame.filename in self._targets for frame in diagnostic.trace)
 
     def _analyse_again(self, before: Analysis, changed: set[str]) -> Analysis:
+        gc.collect()  # the index that was executed before
         analysis = self._analyse()
         still = {name: why for name, why in before.unparsed.items() if name not in changed}
         return self._with_syntax(

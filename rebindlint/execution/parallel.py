@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import multiprocessing
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
+
+from rebindlint.collector import collector_at_rest
 
 __all__ = ["for_each"]
 
@@ -25,11 +28,16 @@ def for_each(
     sys.setrecursionlimit(max(sys.getrecursionlimit(), 12_000))
     if jobs > 1 and "fork" in multiprocessing.get_all_start_methods():
         return _in_processes(count, work, jobs, progress)
-    results = []
-    for number in range(count):
-        results.append(_with_room(work, number))
-        if progress is not None:
-            progress(number + 1, count)
+    return _in_turn(count, work, progress)
+
+
+def _in_turn(count: int, work: Callable[[int], _T], progress: Callable[[int, int], None] | None) -> list[_T]:
+    results: list[_T] = []
+    with _frozen():
+        for number in range(count):
+            results.append(_then_collected(work, number))
+            if progress is not None:
+                progress(number + 1, count)
     return results
 
 
@@ -40,18 +48,26 @@ def _in_processes(
     global _work
     _work = work
     results: list[_T] = []
-    gc.collect()
-    gc.freeze()  # the collector must not touch, and so copy, what the workers share
     try:
-        with multiprocessing.get_context("fork").Pool(jobs, initializer=gc.disable) as pool:
+        with _frozen(), multiprocessing.get_context("fork").Pool(jobs) as pool:
             for result in pool.imap(_call, range(count)):
                 results.append(result)  # type: ignore[arg-type]  # it is what ``work`` returns
                 if progress is not None:
                     progress(len(results), count)
     finally:
-        gc.unfreeze()
         _work = None
     return results
+
+
+@contextlib.contextmanager
+def _frozen() -> Iterator[None]:
+    """The collector must not walk what was built before, which forked workers share and would have to copy."""
+    with collector_at_rest():
+        gc.freeze()
+        try:
+            yield
+        finally:
+            gc.unfreeze()
 
 
 def _with_room(work: Callable[[int], _T], number: int) -> _T:
@@ -70,7 +86,11 @@ if sys.implementation.name == "cpython":
 
 def _call(number: int) -> object:
     assert _work is not None
-    result = _with_room(_work, number)
+    return _then_collected(_work, number)
+
+
+def _then_collected(work: Callable[[int], _T], number: int) -> _T:
+    result = _with_room(work, number)
     if number % _COLLECT_EVERY == 0:
         gc.collect(0)
     return result

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import gc
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -95,7 +94,7 @@ class Index:
             if _too_deep(text):
                 self.failures[source.shown] = (1, 1, "nested or chained too deeply to be analysed")
                 return None
-            tree = _parsed(text)
+            tree = ast.parse(text)
         except RebindlintError as error:
             self.failures[source.shown] = (1, 1, str(error))
             return None
@@ -426,17 +425,6 @@ def _imports_in(raw: bytes, module: str, is_package: bool) -> Iterator[str]:
             name = entry.split("#")[0].split(" as ")[0].strip()
             if name:
                 yield f"{base}.{name}"
-
-
-def _parsed(text: str) -> ast.Module:
-    """A syntax tree holds no cycles: the collector would only walk it again and again while it grows."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        return ast.parse(text)
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _too_deep(text: str) -> bool:
