@@ -70,7 +70,8 @@ def _candidates(m: Interpreter, info: ClassInfo, module: Module) -> tuple[ClassI
 
 def _below(index: Index, info: ClassInfo, module: Module) -> list[ClassInfo]:
     below = [cls for cls in index.subclasses(info) if cls is not info]
-    return [cls for cls in below if re.search(rf"\b{cls.name}\b", module.text)] or below
+    text = module.text
+    return [cls for cls in below if cls.name in text and re.search(rf"\b{cls.name}\b", text)] or below
 
 
 def may_be_made(index: Index, cls: ClassInfo, bound: str, module: str) -> bool:
