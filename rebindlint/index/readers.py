@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
+from bisect import bisect_left
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,7 @@ class Readers:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._mentions = Mentions(index)
+        self._files = sorted(index.bytes)
         self._visible: dict[str, bool] = {}
         self._of_layer: dict[tuple[int, int], list[tuple[FunctionInfo, LayerReads | None]]] = {}
         self._reached: dict[tuple[int, int], dict[int, frozenset[Guards]]] = {}
@@ -154,10 +156,9 @@ class Readers:
         """File, its text and the place, of every mention that may read the name at run time."""
         encoded = name.encode()
         pattern = re.compile(rf"\.{re.escape(name)}\b(?![ \t]*(?::[^=\n]*)?=[^=])|[\"']{re.escape(name)}[\"']")
-        files = self._index.bytes
-        for shown in [home, *(f for f in files if f != home)]:
-            raw = files.get(shown)
-            if raw is None or encoded not in raw or _is_warmup(shown):
+        for shown in self._nearest_first(home):
+            raw = self._index.bytes[shown]
+            if encoded not in raw or _is_warmup(shown):
                 continue
             text = raw.decode("utf-8", "replace")
             for match in pattern.finditer(text):
@@ -168,6 +169,21 @@ class Readers:
                     and not self._synchronises(shown, text, start)
                 ):
                     yield shown, text, match.start()
+
+    def _nearest_first(self, home: str) -> Iterator[str]:
+        """The file itself, the others of its folder, those below the folder around it, and so on: mostly the first ones read it."""
+        files, around = self._files, home
+        start = stop = bisect_left(files, home)
+        if home in self._index.bytes:
+            yield home
+            stop += 1
+        while start > 0 or stop < len(files):
+            around = around.rpartition("/")[0]
+            below = f"{around}/", f"{around}0"  # what comes after the slash is the 0
+            first, last = (bisect_left(files, end) for end in below) if around else (0, len(files))
+            yield from files[first:start]
+            yield from files[stop:last]
+            start, stop = first, last
 
     def _synchronises(self, shown: str, text: str, start: int) -> bool:
         """Whether the function defined at ``start`` waits for the device whatever happens: no graph can capture it."""
