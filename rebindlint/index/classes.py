@@ -251,14 +251,9 @@ def _layer_argument(node: ast.Call) -> bool:
 
 def own_nodes(node: ast.AST) -> list[ast.AST]:
     """All nodes below ``node`` without those of nested functions and classes."""
-    found: list[ast.AST] = []
-    stack = list(ast.iter_child_nodes(node))
-    while stack:
-        current = stack.pop()
-        found.append(current)
-        if not isinstance(current, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            stack.extend(ast.iter_child_nodes(current))
-    return found
+    return descend(
+        *ast.iter_child_nodes(node), skipped=(ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+    )
 
 
 Guard = tuple[ast.expr, bool]  # a condition, and whether it holds there
