@@ -43,8 +43,10 @@ def classify(info: FunctionInfo) -> Dialect:
 def find_dialects(index: Index) -> dict[str, Dialect]:
     """For each top package its best helper: a helper that copies before one that cannot, a shallow module before a deep one."""
     best: dict[str, tuple[tuple[int, int, str], Dialect]] = {}
+    needles = [name.encode() for name in HELPERS]
     for module_name, source in sorted(index.sources.items()):
-        if not _DEFINITION.search(index.bytes.get(source.shown, b"")):
+        raw = index.bytes.get(source.shown, b"")
+        if not any(needle in raw for needle in needles) or not _DEFINITION.search(raw):
             continue
         module = index.module(module_name)
         for name in HELPERS if module is not None else ():

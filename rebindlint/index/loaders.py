@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rebindlint.index.classes import ClassInfo, FunctionInfo
-from rebindlint.index.modules import text_of
+from rebindlint.index.modules import at_line_starts, text_of
 
 if TYPE_CHECKING:
     from rebindlint.index.tree import Index
@@ -41,6 +41,7 @@ LOADED = "loaded_weight"  # what weight loaders call one of its tensors
 LOADERS = re.compile(
     rb"^([ \t]*)(?:async[ \t]+)?def[ \t]+(_?load_weights|wake_up|load_weights_and_postprocess)\b", re.M
 )
+_DEF_WORD = re.compile(rb"def[ \t]")
 _GIVEN_WEIGHTS = re.compile(rb"\s*\(\s*\w+\s*,\s*\w*weights\b")
 _DEFINED = re.compile(rb"def (\w+)")  # begins with a literal, which is what makes it fast
 _CALLED = re.compile(
@@ -95,7 +96,7 @@ def find_loaders(index: Index) -> list[Loader]:
     for module, source in sorted(index.sources.items()):
         raw = index.bytes.get(source.shown, b"")
         if b"load_weights" in raw or b"wake_up" in raw:
-            for match in LOADERS.finditer(raw):
+            for match in at_line_starts(LOADERS, _DEF_WORD, raw):
                 name, row = match.group(2).decode(), raw.count(b"\n", 0, match.start()) + 1
                 text = _text(raw, match.end(), len(match.group(1)))
                 of_model = name.endswith("load_weights") and _GIVEN_WEIGHTS.match(text) is not None

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Assigned", "Defined", "Imported", "Module", "Name", "descend", "is_type_checking", "text_of"]
+__all__ = [
+    "Assigned",
+    "Defined",
+    "Imported",
+    "Module",
+    "Name",
+    "at_line_starts",
+    "descend",
+    "is_type_checking",
+    "text_of",
+]
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _GLOBAL = re.compile(r"^[ \t]+global[ \t]+([\w, \t]+)", re.M)
@@ -162,6 +172,19 @@ def imported_names(node: ast.stmt, module: str, is_package: bool) -> Iterator[tu
             base = ".".join([*parts, base] if base else parts)
         for alias in node.names:
             yield alias.asname or alias.name, Imported(base, "" if alias.name == "*" else alias.name)
+
+
+def at_line_starts(pattern: re.Pattern[bytes], inside: re.Pattern[bytes], raw: bytes) -> Iterator[re.Match[bytes]]:
+    """What ``finditer`` gives for a pattern that begins with ``^``, in a third of the time: a search is fast for what begins
+    with a literal, as ``inside`` does. The pattern has that in its first line.
+    """
+    end = 0
+    for found in inside.finditer(raw):
+        start = raw.rfind(b"\n", 0, found.start()) + 1
+        match = pattern.match(raw, start) if start >= end else None
+        if match is not None:
+            yield match
+            end = match.end()
 
 
 def text_of(node: ast.AST) -> str:

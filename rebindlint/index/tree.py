@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rebindlint.discover import read_source
 from rebindlint.index.classes import ClassInfo, FunctionInfo
-from rebindlint.index.modules import Assigned, Defined, FunctionNode, Imported, Module, descend
+from rebindlint.index.modules import Assigned, Defined, FunctionNode, Imported, Module, at_line_starts, descend
 from rebindlint.index.refusals import refusing_attributes
 from rebindlint.model import Dialect, Protocol, RebindlintError
 
@@ -31,6 +31,7 @@ class External(str):
 Resolved = FunctionInfo | ClassInfo | Module | External | tuple[Module, Assigned]
 
 _CLASS = re.compile(rb"^[ \t]*class[ \t]+(\w+)[ \t]*(?:\[[^\]]*\])?[ \t]*\(([^)]*)\)", re.M)
+_CLASS_WORD = re.compile(rb"class[ \t]")
 _MODULE_BASES = ("torch.nn.", "nn.")
 _ENUMS = ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
 _MAX_DEPTH = 12
@@ -291,7 +292,7 @@ class Index:
         if self._subclass_lines is None:
             self._subclass_lines = {}
             for module_name, source in sorted(self.sources.items()):
-                for match in _CLASS.finditer(self.bytes.get(source.shown, b"")):
+                for match in at_line_starts(_CLASS, _CLASS_WORD, self.bytes.get(source.shown, b"")):
                     for base in match.group(2).decode("utf-8", "replace").split(","):
                         name = base.split("[")[0].strip().rsplit(".", 1)[-1]
                         if name and "=" not in base:
