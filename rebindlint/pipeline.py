@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rebindlint.cache import Analysis, Cache, result_key
+from rebindlint.collector import collector_at_rest
 from rebindlint.config import Config
 from rebindlint.discover import Discovery, Source, discover
 from rebindlint.model import Applicability, Diagnostic, RebindlintError
@@ -95,13 +96,13 @@ def find_files(request: Request) -> Discovered:
 
 def run(request: Request, progress: Progress | None = None) -> Outcome:
     """Lints, and fixes when asked. Raises RebindlintError only when nothing at all can be done."""
-    with silent_about_linted_code():
+    with silent_about_linted_code(), collector_at_rest():
         return _Run(request, _discover(request), progress).outcome()
 
 
 def examine(request: Request, progress: Progress | None = None) -> Examined:
     """Lints and changes nothing, for whoever wants to tell more about one finding. Raises RebindlintError as ``run`` does."""
-    with silent_about_linted_code():
+    with silent_about_linted_code(), collector_at_rest():
         return _Run(request, _discover(request), progress).examined()
 
 
