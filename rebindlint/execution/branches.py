@@ -11,7 +11,7 @@ from enum import Enum, auto
 from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.oracle import FAR
 from rebindlint.execution.steering import aim_at
-from rebindlint.execution.values import Const, Env, Function, ListValue, Value
+from rebindlint.execution.values import Const, Env, Function, ListValue, Value, is_hollow
 from rebindlint.index.classes import FunctionInfo, binds
 from rebindlint.index.modules import descend, is_type_checking
 
@@ -113,6 +113,22 @@ def hangs_on(m: Interpreter, target: ast.expr, source: ast.expr, value: Value, e
             env.hangs_on[target.id] = keys
     elif isinstance(target, ast.Attribute):
         m.governed[target.attr] = keys
+        if m.run == 1:
+            _filled(m, source, value, env, before)
+
+
+def _filled(m: Interpreter, source: ast.expr, value: Value, env: Env, before: int) -> None:
+    """An attribute that is bound to None, or to nothing but that: with another answer it may be bound to tensors."""
+    filled = -id(m.frame.statement)  # stands for the statement with something to bind
+    if not is_hollow(value):
+        m.covered.add(filled)
+        return
+    keys = tuple(m.oracle.consulted[before:]) or (
+        env.hangs_on.get(source.id, ()) if isinstance(source, ast.Name) else ()
+    )
+    for key in dict.fromkeys(reversed(keys[-_MOST_RECENT:])):
+        m.oracle.goals[key] = m.oracle.goals.get(key, frozenset()) | {filled}
+        m.oracle.ranks[key] = min(m.oracle.ranks.get(key, 0), len(m.frames))
 
 
 def _hang_on_parts(m: Interpreter, target: ast.Tuple | ast.List, value: Value, env: Env, before: int) -> None:

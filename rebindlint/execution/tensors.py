@@ -18,7 +18,6 @@ from rebindlint.execution.values import (
     is_stable,
     label_of,
 )
-from rebindlint.model import Binding
 
 __all__ = [
     "AMBIGUOUS",

@@ -36,6 +36,7 @@ from rebindlint.execution.values import (
     Tensor,
     Unknown,
     Value,
+    is_hollow,
 )
 from rebindlint.execution.workspaces import fill_workspaces
 from rebindlint.index.classes import FunctionInfo
@@ -149,8 +150,7 @@ def execute_twice(
 def _signature(m: Interpreter) -> Hashable:
     """What the first run bound where: two paths that agree in it differ in nothing that the second run could show."""
 
-    def shape(site: Site) -> Hashable:
-        value = site.value
+    def shape(value: Value) -> Hashable:
         if isinstance(value, Tensor):
             return (
                 value.storage.born,
@@ -163,10 +163,12 @@ def _signature(m: Interpreter) -> Hashable:
                 value.storage.empty,
                 value.storage.cast,
             )
+        if isinstance(value, ListValue):
+            return type(value).__name__, is_hollow(value)
         return type(value).__name__ if not isinstance(value, Const) else repr(value.value)
 
-    bound = [(id(site.statement), str(key), site.binding, shape(site)) for (_, key), site in m.sites.items()]
-    moved = [(id(site.statement), site.binding, shape(site)) for site in [*m.moved.values(), *m.copies.values()]]
+    bound = [(id(site.statement), str(key), site.binding, shape(site.value)) for (_, key), site in m.sites.items()]
+    moved = [(id(site.statement), site.binding, shape(site.value)) for site in [*m.moved.values(), *m.copies.values()]]
     return (frozenset(bound), frozenset(moved), frozenset(m.transformed), len(m.overlaps), len(m.rejected))
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "Terms",
     "Unknown",
     "Value",
+    "is_hollow",
     "is_stable",
     "label_of",
 ]
@@ -346,3 +347,10 @@ def label_of(value: Value) -> str:
 
 def is_stable(label: str) -> bool:
     return "?" not in label and "tensor#" not in label
+
+
+def is_hollow(value: Value) -> bool:
+    """None, or a sequence of nothing but that."""
+    if isinstance(value, ListValue):
+        return value.closed and bool(value.items) and all(is_hollow(item) for item in value.items)
+    return isinstance(value, Const) and value.value is None
