@@ -51,6 +51,8 @@ _UNUSABLE: Final = 2
     type=click.Path(path_type=Path),
     default=Path(DEFAULT_OUT),
     show_default=True,
+    envvar=OUT,
+    show_envvar=True,
     metavar="DIR",
     help="Where each rank writes its report.",
 )

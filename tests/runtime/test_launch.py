@@ -62,6 +62,13 @@ def test_the_command_runs_watched_and_keeps_its_exit_code(engine: Path) -> None:
     assert len(list((engine / "here").glob("*.rank.json"))) == 1
 
 
+def test_the_folder_may_come_from_the_environment(engine: Path) -> None:
+    done = run(engine, "--", sys.executable, "train.py", "guilty", REBINDLINT_OUT=str(engine / "there"))
+    assert done.returncode == 7
+    assert len(list((engine / "there").glob("*.rank.json"))) == 1
+    assert not (engine / "rebindlint-reports").exists()
+
+
 def test_raise_ends_the_command(engine: Path) -> None:
     done = run(engine, "--raise", "--", sys.executable, "train.py", "guilty")
     assert (done.returncode, done.stdout) == (1, "")
