@@ -383,21 +383,24 @@ def _read_module(m: Interpreter, module: Module, name: str) -> Value:
 
 def _read_external(m: Interpreter, value: External, name: str) -> Value:
     label = f"{value.label}.{name}"
-    found = m.index.dotted(label)
-    if found is not None:
-        return resolved_value(m, found, m.frame.info.module, name)
-    return External(label)
+    known: Value | None = m.index.lasting.get(label)
+    if known is None:
+        found = m.index.dotted(label)
+        known = resolved_value(m, found, m.frame.info.module, name) if found is not None else External(label)
+        if not isinstance(found, tuple):
+            m.index.lasting[label] = known
+    return known
 
 
 def _read_class(m: Interpreter, info: ClassInfo, name: str, node: ast.AST) -> Value:
-    for cls in m.index.mro(info):
-        method = cls.methods.get(name)
+    member = m.index.member(info, name)
+    if member is not None:
+        cls, method = member
         if method is not None:
             return Function(method, None, ClassValue(info)) if method.is_classmethod else Function(method)
-        if name in cls.attributes:
-            if m.index.is_enumeration(info):
-                return Const(("enum", info.name, name))
-            return _class_attribute(m, cls, name, node)
+        if m.index.is_enumeration(info):
+            return Const(("enum", info.name, name))
+        return _class_attribute(m, cls, name, node)
     if name == "__name__":
         return Const(info.name)
     if (id(info), name) in m.class_attributes:
@@ -458,7 +461,7 @@ def has(m: Interpreter, value: Value, name: str, node: ast.AST) -> bool:
 
 
 def _member_exists(m: Interpreter, cls: ClassInfo, name: str) -> bool:
-    return any(name in base.methods or name in base.attributes for base in m.index.mro(cls))
+    return m.index.member(cls, name) is not None
 
 
 # ---- writing
@@ -583,12 +586,13 @@ def _register(m: Interpreter, obj: Obj, name: str, tensor: Tensor | None, bindin
 def _setter(m: Interpreter, obj: Obj, name: str) -> FunctionInfo | None:
     if obj.cls is None:
         return None
-    for cls in m.index.mro(obj.cls):
-        if name in cls.setters:
-            return cls.setters[name]
-        if name in cls.methods or name in cls.attributes:
-            return None
-    return None
+    key = ("setter", id(obj.cls), name)
+    if key not in m.index.pure:
+        homes = (c for c in m.index.mro(obj.cls) if name in c.setters or name in c.methods or name in c.attributes)
+        home = next(homes, None)
+        m.index.pure[key] = home.setters.get(name) if home is not None else None
+    found: FunctionInfo | None = m.index.pure[key]
+    return found
 
 
 def _note(m: Interpreter, container: object, name: object, value: Value, old: Value | None, binding: Binding) -> None:

@@ -45,7 +45,10 @@ def truth(m: Interpreter, node: ast.expr, env: Env) -> bool:
     """Whether the condition holds in this run."""
     if isinstance(node, ast.BoolOp):
         wanted = isinstance(node.op, ast.Or)
-        return wanted if any(truth(m, value, env) == wanted for value in node.values) else not wanted
+        for value in node.values:
+            if truth(m, value, env) == wanted:
+                return wanted
+        return not wanted
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return not truth(m, node.operand, env)
     if isinstance(node, ast.Compare):
@@ -122,15 +125,16 @@ def is_true(m: Interpreter, value: Value, node: ast.AST) -> bool:
 
 
 def compare(m: Interpreter, op: ast.cmpop, left: Value, right: Value, node: ast.AST) -> bool:
-    if isinstance(op, (ast.Is, ast.IsNot)):
-        return _identical(m, left, right, node) == isinstance(op, ast.Is)
+    kind = type(op)
+    if kind is ast.Is or kind is ast.IsNot:
+        return _identical(m, left, right, node) == (kind is ast.Is)
     fits = settled(m, left, right, node) if m.run == 2 and m.bound_before else None
     if fits is not None:
         return fits
-    if isinstance(op, (ast.Eq, ast.NotEq)):
-        return _equal(m, left, right, node) == isinstance(op, ast.Eq)
-    if isinstance(op, (ast.In, ast.NotIn)):
-        return _contained(m, left, right, node) == isinstance(op, ast.In)
+    if kind is ast.Eq or kind is ast.NotEq:
+        return _equal(m, left, right, node) == (kind is ast.Eq)
+    if kind is ast.In or kind is ast.NotIn:
+        return _contained(m, left, right, node) == (kind is ast.In)
     if isinstance(left, Const) and isinstance(right, Const):
         try:
             return bool(_ORDERINGS[type(op)](left.value, right.value))

@@ -28,6 +28,7 @@ from rebindlint.execution.values import (
     is_stable,
     label_of,
 )
+from rebindlint.index.classes import FunctionInfo
 from rebindlint.index.modules import text_of
 
 __all__ = ["bind", "evaluate", "generated", "items_of", "key_of"]
@@ -65,20 +66,27 @@ def evaluate(m: Interpreter, node: ast.expr, env: Env) -> Value:
 
 
 def _constant(m: Interpreter, node: ast.Constant, env: Env) -> Value:
-    return NOTHING if node.value is None else Const(node.value)
+    known: Value | None = node.__dict__.get("symbolic")
+    if known is None:
+        known = node.__dict__["symbolic"] = NOTHING if node.value is None else Const(node.value)
+    return known
 
 
 def _name(m: Interpreter, node: ast.Name, env: Env) -> Value:
     found = env.find(node.id)
     if found is not None:
         return found
-    known = m.globals.get((env.module.name, node.id))
+    key = (env.module.name, node.id)
+    known = m.globals.get(key) or m.index.lasting.get(key)
     if known is not None:
         return known
     resolved = m.index.resolve(env.module, node.id)
-    if resolved is None:
-        return External(node.id) if node.id in calls.BUILTINS else Unknown(node.id)
-    return attributes.resolved_value(m, resolved, env.module, node.id)
+    if resolved is None and node.id not in calls.BUILTINS:
+        return Unknown(node.id)
+    value = External(node.id) if resolved is None else attributes.resolved_value(m, resolved, env.module, node.id)
+    if not isinstance(resolved, tuple):  # functions, classes, modules and what is outside the tree
+        m.index.lasting[key] = value
+    return value
 
 
 def _attribute(m: Interpreter, node: ast.Attribute, env: Env) -> Value:
@@ -410,7 +418,11 @@ def _call(m: Interpreter, node: ast.Call, env: Env) -> Value:
 def bind(m: Interpreter, target: ast.expr, value: Value, env: Env) -> None:
     """``target = value`` for any kind of target."""
     if isinstance(target, ast.Name):
-        _bind_name(m, target.id, value, env)
+        function = env.function
+        if function is None or not (function.globals or function.nonlocals):
+            env.variables[target.id] = value
+        else:
+            _bind_declared(m, target.id, value, env, function)
     elif isinstance(target, ast.Attribute):
         attributes.write(m, evaluate(m, target.value, env), target.attr, value)
     elif isinstance(target, ast.Subscript):
@@ -423,14 +435,14 @@ def bind(m: Interpreter, target: ast.expr, value: Value, env: Env) -> None:
             bind(m, inner, item, env)
 
 
-def _bind_name(m: Interpreter, name: str, value: Value, env: Env) -> None:
-    function = env.function
-    if function is not None and name in function.globals:
+def _bind_declared(m: Interpreter, name: str, value: Value, env: Env, function: FunctionInfo) -> None:
+    """In a function that declares names ``global`` or ``nonlocal``."""
+    if name in function.globals:
         old = m.globals.get((env.module.name, name))
         m.globals[(env.module.name, name)] = value
         attributes.note_slot(m, env.module, name, value, old)
         return
-    if function is not None and name in function.nonlocals:
+    if name in function.nonlocals:
         outer = env.parent
         while outer is not None and name not in outer.variables:
             outer = outer.parent

@@ -509,7 +509,8 @@ def _is_foreign_weight(m: Interpreter, obj: Obj, name: str) -> bool:
     known: bool | None = m.index.pure.get(key)
     if known is None:
         word = re.compile(rf"\b{re.escape(name)}\b")
-        known = m.index.pure[key] = any(word.search(base.module.text) for base in m.index.mro(cls))
+        texts = [base.module.text for base in m.index.mro(cls)]
+        known = m.index.pure[key] = any(name in text and word.search(text) for text in texts)
     return not known
 
 

@@ -69,6 +69,9 @@ class OutOfBudget(Exception):
     """The execution takes too many steps; what it had found is kept, what it had not reached is a note."""
 
 
+Call = tuple[str, int, str]  # the file, row and function that something is called from
+
+
 @dataclass(slots=True, eq=False)
 class Frame:
     """One entered function. ``transparent``: what it binds is blamed on its caller (the tree's replace helpers)."""
@@ -82,6 +85,11 @@ class Frame:
     rejected: bool = False  # it was given an argument that it does not take
     wanted: Wanted | None = None  # what it should give
     blocks: list[tuple[list[ast.stmt], int]] = field(default_factory=list)  # the blocks we are in, and how far
+    # the calls that lead here, none of which goes on while we are here: found when first asked for
+    callers: tuple[Call, ...] | None = None
+
+    def here(self) -> Call:
+        return (self.info.module.shown, getattr(self.statement, "lineno", 0), self.info.qualified)
 
 
 @dataclass(slots=True, eq=False)  # not frozen: that would make each of many thousands three times as dear
@@ -92,7 +100,7 @@ class Site:
     module: Module
     statement: ast.AST
     function: str
-    chain: tuple[tuple[str, int, str], ...]
+    chain: tuple[Call, ...]
     run: int
     value: Value
     old: Value | None
@@ -204,16 +212,16 @@ class Interpreter:
         upto = len(self.frames)
         if self.inside_helper:
             upto = next((i for i, f in enumerate(self.frames) if f.transparent), upto)
-        frames = self.frames[: max(upto, 1)]
         helper = self.frames[upto] if 0 < upto < len(self.frames) else None
-        chain = tuple((f.info.module.shown, getattr(f.statement, "lineno", 0), f.info.qualified) for f in frames)
-        blamed = frames[-1]
+        blamed = self.frames[max(upto, 1) - 1]
+        if blamed.callers is None:
+            blamed.callers = tuple([f.here() for f in self.frames[: max(upto, 1) - 1]])
         return Site(
             Binding.REPLACE if helper is not None and binding is not Binding.RELEASE else binding,
             blamed.info.module,
             blamed.statement,
             blamed.info.qualified,
-            chain,
+            (*blamed.callers, blamed.here()),
             self.run,
             value,
             old,

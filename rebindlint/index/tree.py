@@ -58,6 +58,7 @@ class Index:
         self.plugins: frozenset[Path] = frozenset()  # import roots that import an engine which they do not contain
         self.readers: object = None
         self.pure: dict[object, Any] = {}  # what was found out about classes and nodes, for every execution
+        self.lasting: dict[object, Any] = {}  # values of names that nothing binds anew, for every execution
         self.results: dict[object, Any] = {}  # of calls that depend on constants alone, for the executions of one hook
         self.hook_names: frozenset[str] = frozenset()  # of the functions that were found to be hooks
         self.roots: dict[int, int] = {}  # id of a hook's syntax node -> its number
