@@ -21,7 +21,7 @@ def overlaid(base: Index, texts: Mapping[str, str]) -> Index:
     index.bytes = dict(base.bytes)
     for name, text in texts.items():
         index.bytes[base.sources[name].shown] = text.encode("utf-8", "surrogatepass")
-    own = {"sources", "by_shown", "bytes", "failures", "readers", "pure", "results", "roots", "helpers"}
+    own = {"sources", "by_shown", "bytes", "failures", "readers", "pure", "lasting", "results", "roots", "helpers"}
     # what is known by the identities of nodes: those of the changed files die with this index, and are given away again
     own |= {"shapes", "binding_statements"}
     for name, value in vars(base).items():  # what was found out about the tree as a whole: dialects, protocols
