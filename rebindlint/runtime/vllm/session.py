@@ -14,16 +14,14 @@ from typing import Any
 import torch
 
 from rebindlint.model import RebindlintError
-from rebindlint.runtime.census import take_census
 from rebindlint.runtime.guard import Guard
 from rebindlint.runtime.report import Report
 from rebindlint.runtime.vllm.fresh import load_fresh
 from rebindlint.runtime.vllm.kept import Kept
-from rebindlint.runtime.vllm.layer_patterns import matches
 from rebindlint.runtime.vllm.reload import PATHS, register_transfer
 from rebindlint.runtime.vllm.step import FrozenStep, StepTap
 
-__all__ = ["capture", "close", "has_layers", "listen", "prepare_transfer", "reload", "verify"]
+__all__ = ["capture", "close", "listen", "prepare_transfer", "reload", "verify"]
 
 Partial = Callable[[Report], None] | None
 
@@ -97,13 +95,6 @@ def prepare_transfer(_worker: Any = None) -> None:
 def listen(worker: Any, device: str, folder: str = "") -> None:
     """From now on keep the model's last forward pass, and in ``folder``, if given, what is known."""
     _sessions[id(worker)] = Session(worker, device, folder)
-
-
-def has_layers(worker: Any, pattern: str) -> bool:
-    """Whether the pattern matches the path of any tensor that findings can be about."""
-    session = _session(worker)
-    census = take_census({"model": session.model, "runner": session.runner})
-    return any(matches(record.path, pattern) for record in census.records)
 
 
 def capture(worker: Any) -> str:
