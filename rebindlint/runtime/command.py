@@ -61,6 +61,8 @@ def verify(
         )
     _refuse_strays(ctx, "--model", engine)
     _refuse_strays(ctx, "--sources", sources)
+    if sources["sources"] is not None and device == "cuda":
+        raise click.UsageError("--sources runs on a CPU: --device cuda does not go with it")
     if sources["sources"] is None and torch_is_missing():
         click.echo(f"rebindlint: {TORCH_IS_MISSING}", err=True)
         ctx.exit(_EXIT_BROKEN)

@@ -39,11 +39,7 @@ _UNUSABLE: Final = 2
 @click.command(
     name="run",
     short_help="Run a command and watch the reloads in it.",
-    context_settings={
-        "help_option_names": ["-h", "--help"],
-        "ignore_unknown_options": True,
-        "allow_interspersed_args": False,
-    },
+    context_settings={"help_option_names": ["-h", "--help"], "allow_interspersed_args": False},
 )
 @click.option("--raise", "raises", is_flag=True, help="End the reload with an exception when it is not safe.")
 @click.option(
@@ -183,7 +179,7 @@ def _show(out: Path, run: str, output_format: str, verbose: bool) -> None:
         return
     if not ranks:
         sys.stderr.write(
-            f"rebindlint: no rank wrote a report in {out}: the command started no vLLM engine, "
+            f"rebindlint: no rank wrote a report in {out}: no vLLM engine in the command got as far as a model, "
             "or rebindlint is not installed in its environment\n"
         )
         return

@@ -59,6 +59,7 @@ def test_the_demonstration_as_json() -> None:
         (("--case", "a:b", "--tensor-parallel", "1"), "--tensor-parallel goes with --model"),
         (("--sources", "x", "--plain-linears"), "--plain-linears goes with --model"),
         (("--model", "x", "--reload-from", "y", "--time-limit", "3"), "--time-limit goes with --sources"),
+        (("--sources", "x", "--device", "cuda"), "--sources runs on a CPU: --device cuda does not go with it"),
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused(arguments: tuple[str, ...], message: str) -> None:

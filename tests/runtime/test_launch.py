@@ -93,7 +93,7 @@ def test_a_command_without_an_engine_is_told_so(tmp_path: Path) -> None:
     done = run(tmp_path, "--", sys.executable, "-c", "print('hello')")
     assert (done.returncode, done.stdout) == (0, "hello\n")
     assert done.stderr.startswith(
-        "rebindlint: no rank wrote a report in rebindlint-reports: the command started no vLLM engine"
+        "rebindlint: no rank wrote a report in rebindlint-reports: no vLLM engine in the command got as far as a model"
     )
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
@@ -124,6 +124,13 @@ def test_no_command_is_a_usage_error(tmp_path: Path) -> None:
     done = run(tmp_path)
     assert done.returncode == 2
     assert done.stderr == "rebindlint: Missing argument 'COMMAND...'.\n"
+
+
+def test_a_misspelt_option_is_no_command(tmp_path: Path) -> None:
+    done = run(tmp_path, "--frsh", "--", sys.executable, "-c", "print('hello')")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "No such option" in done.stderr
+    assert "--frsh" in done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT])
