@@ -99,6 +99,10 @@ class Guard:
         """What the last reload raised, in one line; empty when it went through."""
         return self._reload.error if self._reload is not None else ""
 
+    def paths(self) -> list[str]:
+        """Of all tensors at the capture, by every name; none before it."""
+        return list(self._captured.snapshot.cells) if self._captured is not None else []
+
     def capture(self, step: Step, *, warm_up: int = 1, written_at: Callable[..., Any] | None = None) -> SelfTest:
         """Run ``step`` (with the model as its argument if it takes one) to warm up, capture it, and test the replay.
 

@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +29,7 @@ from rebindlint.runtime.vllm.checkpoints import (
 )
 from rebindlint.runtime.vllm.engine import VLLM_IS_MISSING, Engine, engine_version, running, vllm_is_missing
 from rebindlint.runtime.vllm.kept import Deaths, Kept, ended_by
+from rebindlint.runtime.vllm.layers import must_match, restricted
 from rebindlint.runtime.vllm.reload import PATHS, TRANSFER_BACKEND
 from rebindlint.runtime.vllm.request import Request
 
@@ -86,7 +86,7 @@ def _whole(report: Report, request: Request, loaded: Checkpoint, reload_from: Ch
         which = counted(len(missing), "tensor")
         text = f"{request.reload_from} lacks {which}, and what it lacks a reload has to leave as it was: {some}"
         report = dataclasses.replace(report, notes=(*report.notes, text))
-    return _restricted(report, request.layers)
+    return restricted(report, request.layers)
 
 
 def _checked(request: Request) -> tuple[Checkpoint, Checkpoint]:
@@ -154,6 +154,8 @@ def _verified(
         say("capturing one decode step")
         engine.generate()
         engine.call(session.capture)
+        if request.layers:
+            must_match(request.layers, {path for paths in engine.call(session.paths) for path in paths})
         say(f"reloading from {request.reload_from} ({request.path})")
         try:
             engine.call(session.reload, request.path, checkpoint, model == checkpoint)
@@ -196,21 +198,3 @@ def _merged(reports: Mapping[int, Report], ranks: int) -> Report:
         ),
         notes=tuple(dict.fromkeys(note for report in reports.values() for note in report.notes)),
     )
-
-
-def _restricted(report: Report, layers: str) -> Report:
-    """Only findings about tensors whose path matches, and those about the step as a whole."""
-    if not layers:
-        return report
-    kept = tuple(f for f in report.findings if not f.tensor or any(_matches(p, layers) for p in (f.tensor, *f.also)))
-    left_out = len(report.findings) - len(kept)
-    notes = report.notes
-    if left_out:
-        notes = (*notes, f"left out: {counted(left_out, 'finding')} about other layers than {layers}")
-    return dataclasses.replace(report, findings=kept, notes=notes, only=f"layers {layers}")
-
-
-def _matches(path: str, pattern: str) -> bool:
-    """Does the pattern match the path, the path without its root's name, or the path of an enclosing module?"""
-    short = path.partition(".")[2]
-    return any(fnmatchcase(name, candidate) for name in (path, short) for candidate in (pattern, pattern + ".*"))

@@ -21,7 +21,7 @@ from rebindlint.runtime.vllm.kept import Kept
 from rebindlint.runtime.vllm.reload import PATHS, register_transfer
 from rebindlint.runtime.vllm.step import FrozenStep, StepTap
 
-__all__ = ["capture", "close", "listen", "prepare_transfer", "reload", "verify"]
+__all__ = ["capture", "close", "listen", "paths", "prepare_transfer", "reload", "verify"]
 
 Partial = Callable[[Report], None] | None
 
@@ -99,6 +99,13 @@ def listen(worker: Any, device: str, folder: str = "") -> None:
 
 def capture(worker: Any) -> str:
     return _session(worker).capture()
+
+
+def paths(worker: Any) -> list[str]:
+    """Of all tensors that the captured rank has, by any name."""
+    guard = _session(worker).guard
+    assert guard is not None
+    return guard.paths()
 
 
 def reload(worker: Any, path: str, checkpoint: str, same_weights: bool) -> None:
