@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import torch
 
 from rebindlint.model import RebindlintError
+from rebindlint.report.style import counted
 from rebindlint.runtime.capture import first_line
 from rebindlint.runtime.census import Limits
 from rebindlint.runtime.compare import Outcome, Tolerance, compare, copies, tensors_in
@@ -18,6 +20,7 @@ from rebindlint.runtime.fresh_values import compared_values
 from rebindlint.runtime.handles import is_native_handle
 from rebindlint.runtime.moments import Moments
 from rebindlint.runtime.selftest import RandomState
+from rebindlint.runtime.sites import Site, definition_site
 
 __all__ = ["Beyond", "Fresh", "FreshVerdict", "NoFreshLoad", "Sides", "judge_fresh", "judge_fresh_values"]
 
@@ -150,7 +153,9 @@ def _compare_results(
         verdict.comparisons.append(comparison)
         if not outcome.equal:
             first = _first_difference(ours, theirs, tolerance)
-            verdict.findings.append(_other_result(moments, live.model, subject, comparison, outcome, first))
+            evidence = tuple(_kept_handles(moments)) or tuple(_outside_tensors(moments, verdict.findings))
+            finding = _other_result(moments, live.model, subject, comparison, outcome, first)
+            verdict.findings.append(dataclasses.replace(finding, evidence=evidence))
             return  # what is computed from a wrong result is wrong too
 
 
@@ -185,7 +190,8 @@ def _other_result(
     moments: Moments, model: torch.nn.Module, subject: str, comparison: Comparison, outcome: Outcome, first: str
 ) -> Finding:
     modules = dict(model.named_modules())
-    module_class = type(modules[first]).__qualname__ if first in modules else type(model).__qualname__
+    differs = modules.get(first, model)
+    module_class = type(differs).__qualname__
     where = f"; the first module whose output differs is `{first}` ({module_class})" if first else ""
     if subject == _STEP_RESULT:
         text = f"the step gives another result than on a fresh load of the same weights ({outcome.gap}){where}"
@@ -197,17 +203,39 @@ def _other_result(
     return make_finding(
         "RT104",
         text,
-        moments.captured.step_site,
+        _forward_site(differs, moments.captured.step_site) if first in modules else moments.captured.step_site,
         moments.protocol,
         module=module_class,
         compared=comparison,
         also=(first,) if first else (),
-        evidence=tuple(_kept_handles(moments)),
     )
+
+
+def _forward_site(module: torch.nn.Module, otherwise: Site) -> Site:
+    """Where its result is computed; of torch's own modules that says nothing."""
+    return otherwise if type(module).__module__.startswith("torch.") else definition_site(type(module).forward)
 
 
 def _kept_handles(moments: Moments) -> Iterator[str]:
     """Native handles that a reload which replaced others of their kind left as they were: their weights may be old."""
+    kept, replaced = _handles(moments)
+    if kept and replaced:
+        names = ", ".join(f"`{path}`" for path in kept[:5]) + (", ..." if len(kept) > 5 else "")
+        were = "as it was" if len(kept) == 1 else "as they were"
+        yield f"the reload replaced {counted(replaced, 'native handle')} and left {len(kept)} {were}: {names}"
+
+
+def _outside_tensors(moments: Moments, findings: Sequence[Finding]) -> Iterator[str]:
+    """Where to look when no tensor differs."""
+    if any(finding.code == "RT104" and finding.tensor for finding in findings):
+        return
+    _, replaced = _handles(moments)
+    what = f", such as behind the {counted(replaced, 'native handle')} that the reload replaced" if replaced else ""
+    yield f"all tensors that were compared are equal to the fresh load's: what differs lies outside them{what}"
+
+
+def _handles(moments: Moments) -> tuple[list[str], int]:
+    """Paths of native handles that the reload left as they were, and how many it replaced."""
     before, after = moments.reload.before, moments.reload.after
     kept: list[str] = []
     replaced = 0
@@ -219,9 +247,7 @@ def _kept_handles(moments: Moments) -> Iterator[str]:
             kept.append(path)
         else:
             replaced += 1
-    if kept and replaced:
-        names = ", ".join(f"`{path}`" for path in kept[:5]) + (", ..." if len(kept) > 5 else "")
-        yield f"the reload replaced {replaced} native handles and left {len(kept)} as it was: {names}"
+    return kept, replaced
 
 
 @contextlib.contextmanager

@@ -53,7 +53,8 @@ def judge_replay(
     comparison = _comparison("replayed step against eager step after the reload", tolerance, outcome)
     verdict.comparisons.append(comparison)
     if not outcome.equal:
-        verdict.findings.append(_stale(moments.captured, moments.protocol, comparison, outcome, addresses))
+        stale = _stale(moments.captured, moments.protocol, comparison, outcome, addresses)
+        verdict.findings.append(replace(stale, evidence=_restless(runs, eager, tolerance)))
     if poison and moments.unowned:
         _poison(moments, runs, tolerance, eager, verdict)
     runs.reset()
@@ -82,6 +83,16 @@ def _unjudged(moments: Moments, reason: str) -> Finding:
     return make_finding(
         "RT100", f"{reason}; replay and eager step could not be compared", moments.captured.step_site, moments.protocol
     )
+
+
+def _restless(runs: Runs, eager: list[torch.Tensor], tolerance: Tolerance) -> tuple[str, ...]:
+    """Before the reload the step repeated itself, or the self-test would have failed."""
+    try:
+        again = _compared(runs, eager, runs.eager(), tolerance)
+    except Exception:  # the host's step, which ran a moment ago
+        return ()
+    text = "the eager step does not repeat itself since the reload, as it did before: it reads memory that changes"
+    return () if again.equal else (text,)
 
 
 def _stale(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rebindlint.model import RebindlintError, Severity
+from rebindlint.report.style import counted
 from rebindlint.runtime.findings import Comparison, Finding
 
 __all__ = ["Report", "Unfinished"]
@@ -59,7 +60,8 @@ class Report:
             yield from _finding_lines(finding)
             yield ""
         if self.kind:
-            yield f"captured: {self.operators} operators ({self.kind}) holding {self.storages} storages on {self.device}"
+            operators, storages = counted(self.operators, "operator"), counted(self.storages, "storage")
+            yield f"captured: {operators} ({self.kind}) holding {storages} on {self.device}"
         for comparison in self.comparisons:
             yield f"compared: {comparison}"
         for note in self.notes:

@@ -44,8 +44,8 @@ def notes_of(moments: Moments, watch: Watch | None) -> list[str]:
     replaced = [number for number in moments.followed if not moments.reload.after.names(number)]
     if replaced:
         notes.append(
-            f"the reload replaced {counted(len(replaced), 'native handle')}; the replay passes what the model has now, "
-            "because no graph holds such handles"
+            f"the reload replaced {counted(len(replaced), 'native handle')} of the step; the replay passes what the model "
+            "has now, because no graph holds such handles"
         )
     if moments.captured.loose:
         count = len(moments.captured.loose)

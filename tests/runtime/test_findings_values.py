@@ -111,6 +111,47 @@ def test_rt104_names_the_first_module_that_differs() -> None:
     (about_result,) = [finding for finding in report.with_code("RT104") if not finding.tensor]
     assert "`1` (StaleLayer)" in about_result.message
     assert about_result.module == "StaleLayer"
+    assert about_result.place.function == "Layer.forward"  # inherited
+    assert about_result.evidence == ()  # a tensor differs, and is reported
+
+
+def test_rt104_says_that_no_tensor_differs() -> None:
+    class WithNumber(Layer):
+        scale: float = 1.0
+
+        def load(self, seed: int) -> Layer:
+            if self.scale == 1.0:  # at the first load alone
+                self.scale = 1.0 + seed
+            return super().load(seed)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return super().forward(x) * self.scale
+
+    (finding,) = reloaded(WithNumber, with_fresh=True).with_code("RT104")
+    assert finding.evidence == (
+        "all tensors that were compared are equal to the fresh load's: what differs lies outside them",
+    )
+
+
+def test_rt102_says_that_the_eager_step_is_restless() -> None:
+    class Restless(Layer):
+        shaken: bool = False
+        runs: int = 0
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.runs += self.shaken
+            return super().forward(x) + self.runs
+
+    layer = load(Restless)
+    assert isinstance(layer, Restless)
+
+    def reload() -> None:
+        layer.shaken = True
+        layer.load(2)
+
+    (finding,) = verify(layer, reload).with_code("RT102")
+    (evidence,) = finding.evidence
+    assert evidence.startswith("the eager step does not repeat itself since the reload")
 
 
 def test_rt104_scratch_that_the_step_writes_is_not_compared() -> None:

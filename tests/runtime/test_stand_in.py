@@ -66,7 +66,7 @@ def test_a_replaced_handle_is_followed_where_no_graph_holds_it() -> None:
     old = model.handle
     report = verified(model, lambda: setattr(model, "handle", Handle(2)), stand_in=True)
     assert errors(report) == []
-    assert any("the reload replaced 1 native handle;" in note for note in report.notes)
+    assert any("the reload replaced 1 native handle of the step;" in note for note in report.notes)
     assert all(comparison.equal for comparison in report.comparisons)
     assert int(old.number) == 0, "its owner frees what the number names"
 
@@ -118,7 +118,7 @@ def test_what_is_computed_outside_the_step_is_compared_with_a_fresh_load() -> No
     assert errors(report) == ["RT104"]
     (finding,) = report.with_code("RT104")
     assert "the logits differ from those of a fresh load" in finding.message
-    assert finding.evidence == ("the reload replaced 1 native handles and left 1 as it was: `model.head.number`",)
+    assert finding.evidence == ("the reload replaced 1 native handle and left 1 as it was: `model.head.number`",)
 
 
 def test_what_agrees_outside_the_step_is_listed() -> None:
