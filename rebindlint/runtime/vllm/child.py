@@ -30,7 +30,13 @@ if TYPE_CHECKING:
 
 __all__ = ["verify_in_child"]
 
-_FILL: Final = "MALLOC_PERTURB_"  # of glibc; others ignore it
+_CHILDS: Final = {
+    # glibc fills what is freed, so that native code which goes on reading it computes NaN each time and not, sometimes,
+    # what was there; other C libraries ignore it
+    "MALLOC_PERTURB_": "255",
+    # or Python's process that counts semaphores complains about an engine that died, after the report
+    "PYTHONWARNINGS": QUIET["PYTHONWARNINGS"],
+}
 _PATIENCE: Final = 30.0  # seconds for the process to end after its last message
 
 
@@ -41,7 +47,7 @@ def verify_in_child(request: Request, progress: Callable[[str], None]) -> Report
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
     child = context.Process(target=_child, args=(theirs, request), name="rebindlint-engine")
-    with _freed_memory_is_nan(), _not_interrupted():
+    with _environment(), _not_interrupted():
         child.start()
     theirs.close()
     doing = "starting"
@@ -78,18 +84,15 @@ def verify_in_child(request: Request, progress: Callable[[str], None]) -> Report
 
 
 @contextlib.contextmanager
-def _freed_memory_is_nan() -> Iterator[None]:
-    """Tell the C library of a process started meanwhile to fill what it frees, so that native code which goes on
-    reading it computes NaN each time and not, sometimes, what was there.
-    """
-    if _FILL in os.environ:
-        yield
-        return
-    os.environ[_FILL] = "255"
+def _environment() -> Iterator[None]:
+    """Of the processes that are started meanwhile, the child's and Python's own for it: `_CHILDS`, unless set."""
+    added = {name: value for name, value in _CHILDS.items() if name not in os.environ}
+    os.environ.update(added)
     try:
         yield
     finally:
-        del os.environ[_FILL]
+        for name in added:
+            del os.environ[name]
 
 
 @contextlib.contextmanager
