@@ -34,7 +34,7 @@ def must_match(layers: str, paths: Collection[str]) -> None:
     """
     if any(_matches(path, layers) for path in paths):
         return
-    named = [path for path in sorted(paths) if path.startswith(_MODEL)]
+    named = [path for path in sorted(paths) if path.startswith(_MODEL) and "<" not in path]
     such = f"; a name is {max(named, key=lambda path: path.count('.')).removeprefix(_MODEL)}" if named else ""
     raise RebindlintError(f"no tensor of the model matches --layers {layers}{such}")
 
