@@ -3,7 +3,8 @@
 ## What it does
 
 Compares the reloaded model with a fresh load of the same weights in the same process: tensor by tensor, then
-the results of a step; the first module whose output differs is named.
+the results of a step; the first module whose output differs is named. When no tensor differs the evidence says
+so: what is wrong then lies where Python cannot look, behind a native handle, or in a number that a hook keeps.
 
 ## Why is this bad
 
