@@ -189,13 +189,15 @@ def _random(shapes: Iterator[tuple[str, tuple[int, ...]]], seed: int) -> Tensors
 def write_checkpoint(folder: Path, kind: str, *, seed: int, without: Sequence[str] = ()) -> None:
     """Write config and weights of one checkpoint; ``without`` names tensors to leave out.
 
-    Raises RebindlintError for an unknown kind, a name that the checkpoint does not have, or a folder that cannot be
-    written.
+    Raises RebindlintError for an unknown kind, a name that the checkpoint does not have, a folder that cannot be
+    written, or without safetensors.
     """
     if kind not in KINDS:
         raise RebindlintError(f"unknown kind of checkpoint {kind!r}; use one of {', '.join(KINDS)}")
-    from safetensors.torch import save_file
-
+    try:
+        from safetensors.torch import save_file
+    except ImportError as error:
+        raise RebindlintError("checkpoints are written with safetensors, which vLLM brings along") from error
     chosen = KINDS[kind]
     tensors, config = _random(chosen.shapes(), seed), dict(chosen.config)
     if chosen.quantize is not None:
@@ -215,8 +217,8 @@ def write_checkpoint(folder: Path, kind: str, *, seed: int, without: Sequence[st
 def write_pair(folder: Path, kind: str, *, without: Sequence[str] = ()) -> tuple[Path, Path]:
     """``folder/v1`` and ``folder/v2`` with different weights; v2 lacks ``without``. Raises as `write_checkpoint`."""
     first, second = folder / "v1", folder / "v2"
+    write_checkpoint(second, kind, seed=2, without=without)  # first, because a wrong name leaves nothing behind then
     write_checkpoint(first, kind, seed=1)
-    write_checkpoint(second, kind, seed=2, without=without)
     return first, second
 
 
