@@ -275,6 +275,7 @@ def assert_reload_safe(
 
     ``options`` go to `Guard`. What step and reload raise passes through unchanged.
     """
+    __tracebackhide__ = True  # from pytest: the report says where
     guard = Guard(model, **options)
     guard.capture(step)
     with guard.reloading(protocol=protocol, updates=updates, same_weights=same_weights):

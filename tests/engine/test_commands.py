@@ -38,6 +38,10 @@ def test_a_scale_that_is_freed_under_a_native_handle(engine: Engine, checkpoints
     outcome = next(record for record in found if record["compared"]["subject"].startswith("result of the step"))
     assert outcome["code"] == "RT104"
     assert "`model.layers.0.self_attn.qkv_proj`" in outcome["message"]
+    assert outcome["filename"].endswith("model_executor/layers/linear.py")
+    (evidence,) = outcome["evidence"]
+    assert evidence.startswith("all tensors that were compared are equal to the fresh load's: ")
+    assert evidence.endswith("such as behind the 10 native handles that the reload replaced")
     assert not any(record["tensor"] for record in found), "every tensor holds the right values"
 
 
@@ -69,6 +73,14 @@ def test_a_checkpoint_that_the_engine_refuses(engine: Engine, checkpoints: Path,
     (told,) = [line for line in err.splitlines() if line.startswith("rebindlint: ")]
     assert told.startswith(f"rebindlint: the engine could not load {config.parent}: ")
     assert "hidden size (256) is not a multiple of the number of attention heads (3)" in told
+    assert "Traceback" not in err
+
+
+def test_layers_that_the_model_does_not_have_are_no_acquittal(engine: Engine, checkpoints: Path) -> None:
+    code, out, err = verify(engine, *pair(checkpoints, "mixtral"), "--layers", "layers.1*")
+    assert (code, out) == (2, "")
+    (told,) = [line for line in err.splitlines() if line.startswith("rebindlint: ")]
+    assert told.startswith("rebindlint: no tensor of the model matches --layers layers.1*; a name is model.layers.0.")
     assert "Traceback" not in err
 
 

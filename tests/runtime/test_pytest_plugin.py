@@ -102,3 +102,16 @@ def test_reload(rebind_guard):
 def test_the_marker_and_the_fixture_are_listed(pytester: pytest.Pytester) -> None:
     outcome(pytester, "", "--markers").stdout.fnmatch_lines(["*pytest.mark.rebind(device='auto'*"])
     outcome(pytester, "", "--fixtures").stdout.fnmatch_lines(["rebind_guard*"])
+
+
+def test_a_failed_assertion_shows_the_report_and_none_of_our_code(pytester: pytest.Pytester) -> None:
+    source = """
+from rebindlint.runtime import assert_reload_safe
+def test_reload():
+    layer = Layer()
+    assert_reload_safe(layer, lambda layer: layer(x), lambda: layer.reload(False))
+"""
+    result = outcome(pytester, source)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*RT101 error: `model.w` was bound to other storage*"])
+    result.stdout.no_fnmatch_line("*guard.capture(step)*")
