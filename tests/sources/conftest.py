@@ -1,6 +1,6 @@
 """Released trees of vLLM and the environment with its dependencies, which tests/engine/environment.py builds.
 
-Where one is missing the tests are skipped. In CI (CI or REBINDLINT_REQUIRE_ENGINE is set) three releases are downloaded,
+Where one is missing the tests are skipped. In CI (CI or REBINDLINT_REQUIRE_ENGINE is set) five releases are downloaded,
 and a missing environment fails them.
 """
 
@@ -21,7 +21,7 @@ from rebindlint.runtime.sources.report import SourcesReport, verify_sources
 
 TREES = Path(os.environ.get("REBINDLINT_CORPUS", Path.home() / ".cache" / "rebindlint-corpus"))
 REQUIRED = bool(os.environ.get("REBINDLINT_REQUIRE_ENGINE")) or os.environ.get("CI", "").lower() in ("1", "true")
-REQUIRED_RELEASES = ("0.25.1", "0.26.0", "0.29.0")
+REQUIRED_RELEASES = ("0.24.0", "0.25.1", "0.26.0", "0.29.0", "0.33.0")
 
 if importlib.util.find_spec("torch") is None:
     collect_ignore = ["test_pipeline_of_sources.py"]
