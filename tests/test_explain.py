@@ -164,6 +164,26 @@ def test_a_protocol_that_saves_the_cell_is_told_apart(project: Path) -> None:
     assert asked["Verdict"][0] == "error: it holds under direct reload, which was asked for"
 
 
+def test_a_loader_that_refuses_is_told_from_a_hook_that_raises(project: Path) -> None:
+    """A plain attribute stands under the parameter's name: this engine restores over it, and no loader finds the parameter."""
+    folder = project / "model_loader" / "reload"
+    folder.mkdir(parents=True)
+    for package in (folder.parent, folder):
+        (package / "__init__.py").touch()
+    (folder / "meta.py").write_text(
+        "def restore_layer_on_meta(layer, info):\n    if hasattr(layer, info.name):\n        delattr(layer, info.name)\n"
+    )
+    bound = "layer.weight = Parameter(layer.weight.t().contiguous(), requires_grad=False)"
+    packed = "packed = layer.weight.t().contiguous()\n        del layer.weight\n        layer.weight = packed"
+    assert bound in METHOD
+    (project / "method.py").write_text(METHOD.replace(bound, packed))
+    result = run("explain", "RB101", "method.py:14")
+    assert result.exit_code == 0, result.stderr
+    assert sections(result.stdout)["Verdict"][-1] == (
+        "direct reload: no hazard: after the first run the weights cannot be loaded again, so reloading fails closed"
+    )
+
+
 def test_what_run_time_code_keeps_is_told_from_its_guard(project: Path) -> None:
     (project / "lazy.py").write_text(
         "import torch\n"

@@ -69,6 +69,7 @@ class Account:
     after: CellState | None = None
     refused: bool = False
     called_again: bool = True
+    unloadable: bool = False  # it is the loader that refuses
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,7 @@ def _account(index: Index, hook: Hook, protocol: Protocol, path: _Path) -> Accou
         at_check(outcome, cell) if cell is not None and outcome.completed else None,
         outcome.refused,
         protocol is not Protocol.LAYERWISE or not hook.after_model,
+        outcome.unloadable,
     )
 
 

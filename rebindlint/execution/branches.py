@@ -126,9 +126,10 @@ def _filled(m: Interpreter, source: ast.expr, value: Value, env: Env, before: in
     keys = tuple(m.oracle.consulted[before:]) or (
         env.hangs_on.get(source.id, ()) if isinstance(source, ast.Name) else ()
     )
-    for key in dict.fromkeys(reversed(keys[-_MOST_RECENT:])):
+    depth = len(m.frames)
+    for key in keys[-_MOST_RECENT:]:
         m.oracle.goals[key] = m.oracle.goals.get(key, frozenset()) | {filled}
-        m.oracle.ranks[key] = min(m.oracle.ranks.get(key, 0), len(m.frames))
+        m.oracle.ranks[key] = min(m.oracle.ranks.get(key, depth), depth)
 
 
 def _hang_on_parts(m: Interpreter, target: ast.Tuple | ast.List, value: Value, env: Env, before: int) -> None:

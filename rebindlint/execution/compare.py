@@ -321,7 +321,8 @@ def _moved_earlier(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured)
     last = m.moved.get(number)
     if last is None or not isinstance(now, Tensor):
         return
-    sites = [site for site in m.moved_earlier.get(number, ()) if site.function != last.function]
+    there = (last.module, last.function)
+    sites = [site for site in m.moved_earlier.get(number, ()) if (site.module, site.function) != there]
     if now is not cell.tensor:
         sites.append(last)
     for site in sites:

@@ -106,6 +106,8 @@ def outcome_of(account: Account, diagnostic: Diagnostic) -> str:
         return _HAZARDS[account.fact.hazard] + (
             "" if account.called_again else ": the reload does not call the hook again"
         )
+    if account.unloadable:
+        return "no hazard: after the first run the weights cannot be loaded again, so reloading fails closed"
     if account.refused:
         return "no hazard: the hook raises when it runs again, so reloading fails closed"
     if account.protocol in diagnostic.reload:
