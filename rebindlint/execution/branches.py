@@ -205,7 +205,7 @@ def weigh(m: Interpreter, node: ast.If, taken: bool, keys: Sequence[Hashable], a
     # without another arm it only leaves something out
     idle = 0 if leaves else FAR if node.orelse else 2 * FAR
     if goal and m.run <= 1 and len(m.frames) <= _NEAR:
-        recent = list(dict.fromkeys(reversed(keys)))[:_MOST_RECENT]
+        recent = [key for key in dict.fromkeys(reversed(keys)) if key in m.oracle.answers][:_MOST_RECENT]
         m.oracle.failed.extend((len(keys) - back, key, goal) for back, key in enumerate(recent))
         aim = aim_at(m, node, taken, asked, keys, goal, env)
         if aim is not None:
@@ -215,15 +215,15 @@ def weigh(m: Interpreter, node: ast.If, taken: bool, keys: Sequence[Hashable], a
         m.oracle.idle[key] = min(m.oracle.idle.get(key, idle), idle)
 
 
-def bindings_behind(m: Interpreter) -> frozenset[int]:
-    """The statements that bind something behind the one that is executed, in the blocks around it."""
-    goal: frozenset[int] = frozenset()
+def bindings_behind(m: Interpreter, arm: Sequence[ast.stmt] = ()) -> frozenset[int]:
+    """The statements that bind something in an arm of the one that is executed, and behind it in the blocks around it."""
+    goal = _binding_statements(m, arm, m.frame.info)
     for body, position in m.frame.blocks:
         goal |= _binding_statements(m, body, m.frame.info, position + 1)
     return goal
 
 
-def _binding_statements(m: Interpreter, body: list[ast.stmt], info: FunctionInfo, start: int = 0) -> frozenset[int]:
+def _binding_statements(m: Interpreter, body: Sequence[ast.stmt], info: FunctionInfo, start: int = 0) -> frozenset[int]:
     """Identities of the simple statements in an arm, or behind some place in a block, that bind something."""
     if len(body) <= start:
         return frozenset()
@@ -237,13 +237,16 @@ def _binding_statements(m: Interpreter, body: list[ast.stmt], info: FunctionInfo
 
 def _bindings_of(m: Interpreter, statement: ast.stmt, info: FunctionInfo) -> frozenset[int]:
     if not hasattr(statement, "body"):
-        return frozenset((id(statement),)) if _counts(statement, info.handed_through) else frozenset()
+        return frozenset((id(statement),)) if _counts(statement, info) else frozenset()
     arms = [getattr(statement, name, []) for name in ("body", "orelse", "finalbody")]
     arms += [part.body for name in ("handlers", "cases") for part in getattr(statement, name, [])]
     return frozenset().union(*(_binding_statements(m, arm, info) for arm in arms))
 
 
-def _counts(statement: ast.stmt, handed_through: frozenset[str]) -> bool:
+def _counts(statement: ast.stmt, info: FunctionInfo) -> bool:
+    if isinstance(statement, ast.Return) and info.gives_either:
+        return statement.value is not None
+    handed_through = info.handed_through
     return any(
         binds(node) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in handed_through)
         for node in descend(statement)

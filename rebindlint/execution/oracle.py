@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Hashable, Iterator, Mapping, Set
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 if TYPE_CHECKING:
     from rebindlint.execution.steering import Aim
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["Explorer", "Oracle"]
 
 
+MEANT_RANK = 6  # TUNE
+MEANT = "is"  # first part of what a plan has for a label that is to equal some constant, wherever it is asked first
 FAR = 100  # rank of questions asked where nothing is bound: their arms are taken last, and only some of them
 
 
@@ -48,6 +50,7 @@ class Oracle:
         self.rank = 0
         self.fixed: set[Hashable] = set()  # answers that must not be flipped
         self._avoid = avoid  # answers after which the first run raised
+        self._meant = {key[1]: key[2] for key in plan if isinstance(key, tuple) and key[0] == MEANT}
         self._at: dict[Hashable, int] = {}  # first answer at a place in the source
         self._equal: dict[str, str] = {}  # label -> the one constant it equals
         self._unequal: set[tuple[str, str]] = set()
@@ -87,14 +90,20 @@ class Oracle:
 
     def equal(self, left: str, right: str, place: Hashable, *, constant: bool) -> bool:
         """Whether a label equals another; a label equals at most one constant."""
+        key = ("==", left, right)
         known = self._equal.get(left)
         if constant and known is not None:
             self.consulted.append(("==", left, known))
+            if known != right:
+                self.consulted.append(key)  # it was not asked, but another constant leads elsewhere
             return known == right
         if (left, right) in self._unequal:
-            self.consulted.append(("==", left, right))
+            self.consulted.append(key)
             return False
-        answer = bool(self.ask(("==", left, right), place))
+        meant = self._meant.get(left) if constant else None
+        if meant is not None:
+            self.plan.setdefault(key, int(meant == right))
+        answer = bool(self.ask(key, place))
         if answer and constant:
             self._equal[left] = right
         elif not answer:
@@ -151,6 +160,10 @@ class _Retries:
             return plan, default
         self._waiting.clear()
         return None
+
+
+def _is_equality(key: Hashable) -> TypeGuard[tuple[str, str, str]]:
+    return isinstance(key, tuple) and key[0] == "=="
 
 
 class Explorer:
@@ -255,6 +268,28 @@ class Explorer:
         self._aims[number] = replace(self.aimed, goal=frozenset()), plan, default
         return plan, default
 
+    def _mean(self, oracle: Oracle, default: int) -> frozenset[int]:
+        """Paths on which a label equals the constant that it was compared with in vain, because it had been found to equal another.
+
+        What was asked before the label first came up is answered as it was. Gives the goals that they may lead to.
+        """
+        opened: frozenset[int] = frozenset()
+        for key, goal in oracle.goals.items():
+            if key in oracle.answers or not _is_equality(key) or goal <= self.covered:
+                continue
+            meant = (MEANT, *key[1:])
+            if (meant, 1) in self._taken:
+                continue
+            self._taken.add((meant, 1))
+            plan: dict[Hashable, int] = {}
+            for asked, _ in [*oracle.loading, *oracle.asked]:
+                if _is_equality(asked) and asked[1] == key[1]:
+                    break
+                plan[asked] = oracle.answers[asked]
+            self._push(MEANT_RANK, {**plan, meant: 1}, default, goal)
+            opened |= goal
+        return opened
+
     def _push(
         self,
         rank: int,
@@ -345,4 +380,5 @@ class Explorer:
         for aim in oracle.aims:
             if aim.condition not in self._aims and not aim.goal <= self.covered:
                 self._aims[aim.condition] = aim, {k: oracle.answers[k] for k, _ in oracle.asked[: aim.asked]}, default
+        opened |= self._mean(oracle, default)
         self._opened = frozenset(opened)

@@ -147,9 +147,11 @@ def _if(m: Interpreter, node: ast.If, env: Env) -> None:
             if m.run == 1:
                 left_out(m, node, taken, keys, env)
     else:
+        before = len(oracle.consulted)
         taken = conditions.assume(m, node.test, env, shape.kind is Kind.HOLDS)
         if m.run == 1 and taken != (shape.kind is Kind.HOLDS):
-            oracle.refusing = tuple(governing(m, shape, env)), bindings_behind(m)
+            checked = dict.fromkeys((*oracle.consulted[before:], *governing(m, shape, env)))
+            oracle.refusing = tuple(checked), bindings_behind(m, node.body if shape.kind is Kind.HOLDS else ())
     m.decided(node.test, taken)
     if not keys:
         execute(m, node.body if taken else node.orelse, env)

@@ -92,7 +92,14 @@ class FunctionInfo:
     def binds(self) -> bool:
         """Whether its branches matter to cells: the body binds an attribute or slot, calls something that by its name
         does, or may return what it was given."""
-        return bool(self.handed_through) or any(binds(node) for node in self._nodes)
+        return bool(self.handed_through) or self.gives_either or any(binds(node) for node in self._nodes)
+
+    @cached_property
+    def gives_either(self) -> bool:
+        """Whether it returns memory that it was given, perhaps under another shape, or something else: that is up to its branches."""
+        names = {a.arg for a in [*self.node.args.posonlyargs, *self.node.args.args, *self.node.args.kwonlyargs]}
+        shown = {_shows(node.value, names) for node in self._nodes if isinstance(node, ast.Return) and _is_some(node.value)}
+        return len(shown) > 1
 
     @cached_property
     def handed_through(self) -> frozenset[str]:
@@ -107,12 +114,7 @@ class FunctionInfo:
     @cached_property
     def returns(self) -> bool:
         """Whether it may give its caller something."""
-        return any(
-            isinstance(node, ast.Return)
-            and node.value is not None
-            and not (isinstance(node.value, ast.Constant) and node.value.value is None)
-            for node in self._nodes
-        )
+        return any(isinstance(node, ast.Return) and _is_some(node.value) for node in self._nodes)
 
     @cached_property
     def positional(self) -> tuple[str, ...]:
@@ -208,6 +210,26 @@ class FunctionInfo:
 
 
 _OF_INTEREST = frozenset({ast.Attribute, ast.Subscript, ast.Call, ast.Return, ast.Global, ast.Nonlocal})
+
+
+def _is_some(value: ast.expr | None) -> bool:
+    return value is not None and not (isinstance(value, ast.Constant) and value.value is None)
+
+
+_RESHOWS = frozenset(
+    {"contiguous", "data", "detach", "mT", "permute", "reshape", "squeeze", "t", "T", "to", "transpose", "unsqueeze", "view"}
+)
+
+
+def _shows(value: ast.expr | None, names: set[str]) -> bool:
+    """Whether an expression is one of the variables, or what may be a view of it."""
+    while True:
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            value = value.func
+        elif isinstance(value, ast.Attribute) and value.attr in _RESHOWS:
+            value = value.value
+        else:
+            return isinstance(value, ast.Name) and value.id in names
 
 
 def binds(node: ast.AST) -> bool:
