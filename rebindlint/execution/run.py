@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 PROTOCOLS = (Protocol.DIRECT, Protocol.LAYERWISE)
-MAX_EXECUTIONS = 48
+MAX_EXECUTIONS = 72
 MAX_GUARDED = 2  # paths tried under every protocol because of one and the same guard
 MAX_LAZY = 36  # paths through run-time code that builds something when it is first needed
 MAX_CUT = 12  # and through a guard alone
