@@ -206,7 +206,7 @@ def weigh(m: Interpreter, node: ast.If, taken: bool, keys: Sequence[Hashable], a
     idle = 0 if leaves else FAR if node.orelse else 2 * FAR
     if goal and m.run <= 1 and len(m.frames) <= _NEAR:
         recent = [key for key in dict.fromkeys(reversed(keys)) if key in m.oracle.answers][:_MOST_RECENT]
-        m.oracle.failed.extend((len(keys) - back, key, goal) for back, key in enumerate(recent))
+        m.oracle.failed.extend((len(recent), len(keys) - back, key, goal) for back, key in enumerate(recent))
         aim = aim_at(m, node, taken, asked, keys, goal, env)
         if aim is not None:
             m.oracle.aims.append(aim)

@@ -214,6 +214,7 @@ def enter(m: Interpreter, function: Function, args: list[Value], keywords: dict[
         return skipped
     cache = _cache_key(info, args, keywords)
     if cache is not None and cache in m.cached:
+        m.oracle.consulted.extend(m.decided_cached[cache])
         return m.cached[cache]
     pure = _pure_key(m, function, info, args, keywords)
     if pure is not None and pure in m.index.results:
@@ -267,7 +268,7 @@ def enter(m: Interpreter, function: Function, args: list[Value], keywords: dict[
     ):
         value = _by_annotation(m, info, value, args, keywords)
     if cache is not None:
-        m.cached[cache] = value
+        m.cached[cache], m.decided_cached[cache] = value, tuple(dict.fromkeys(m.oracle.consulted[asked:]))
     if pure is not None and len(m.oracle.consulted) == asked and _is_constant(value):
         m.index.results[pure] = copied_constant(value)
     return value

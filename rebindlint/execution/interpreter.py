@@ -157,6 +157,7 @@ class Interpreter:
         self.globals: dict[tuple[str, str], Value] = {}
         self.class_attributes: dict[tuple[int, str], Value] = {}
         self.cached: dict[Hashable, Value] = {}
+        self.decided_cached: dict[Hashable, tuple[Hashable, ...]] = {}  # and the questions that decided each of these
         self.named: dict[str, Value] = {}  # promoted unknowns, by label
         self.keep: list[object] = []  # what is looked up by id must stay alive
         self.computed: dict[

@@ -38,9 +38,8 @@ class Oracle:
         self.ranks: dict[Hashable, int] = {}  # how far from the hook's own body a question was first asked
         self.places: dict[Hashable, Hashable] = {}  # where it was first asked
         self.goals: dict[Hashable, frozenset[int]] = {}  # the binding statements that another answer leads to
-        self.failed: list[
-            tuple[int, Hashable, frozenset[int]]
-        ] = []  # how much was asked, what decided, what was missed
+        # of how many questions the answer to one may have decided, how much was asked, which one, what was missed
+        self.failed: list[tuple[int, int, Hashable, frozenset[int]]] = []
         self.aims: list[Aim] = []  # conditions that did not lead to statements which bind something
         self.aimed: Aim | None = None  # the one that the path is to get into the other arm
         self.idle: dict[Hashable, int] = {}  # added to the rank of a question whose other answer leads to none
@@ -122,19 +121,20 @@ class Oracle:
 _NOTHING: Mapping[int, int] = MappingProxyType({})
 MAX_UNCOVERING = 2  # paths that are searched for alternatives which let a hidden binding stand
 MAX_MISSES = 4  # paths that may miss their goal before it is given up
-MAX_RETRIES = 6  # paths of a hook that give an answer which other paths have given, for a goal that none has reached
+MAX_RETRIES = 16  # paths of a hook that give an answer which other paths have given, for a goal that none has reached
 MAX_AIMED = 4  # conditions of a hook whose other arm is aimed at when nothing else leads to it
 MAX_EXTRA = 4  # alternatives tried for that, in one hook
 
 
 class _Retries:
-    """Plans that give another answer than a path did, for a goal that no path has reached: the more that one asked, the nearer it was.
+    """Plans that give another answer than a path did, for a goal that no path has reached.
 
-    A goal that was tried for less often comes first.
+    A goal that was tried for less often comes first, then an answer that decided with fewer others, then the path that had
+    asked most: it was nearest.
     """
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[int, int, int, dict[Hashable, int], int, frozenset[int]]] = []
+        self._waiting: list[tuple[int, int, int, int, dict[Hashable, int], int, frozenset[int]]] = []
         self._number = 0
         self._tried = 0
         self._tried_for: dict[frozenset[int], int] = {}
@@ -142,18 +142,19 @@ class _Retries:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def add(self, asked: int, plan: dict[Hashable, int], default: int, goal: frozenset[int]) -> None:
+    def add(self, among: int, asked: int, plan: dict[Hashable, int], default: int, goal: frozenset[int]) -> None:
         self._number += 1
-        heapq.heappush(self._waiting, (self._tried_for.get(goal, 0), -asked, self._number, plan, default, goal))
+        tried = self._tried_for.get(goal, 0)
+        heapq.heappush(self._waiting, (tried, among, -asked, self._number, plan, default, goal))
 
     def take(self, covered: set[int], paths: list[Set[tuple[Hashable, int]]]) -> tuple[dict[Hashable, int], int] | None:
         while self._waiting and self._tried < MAX_RETRIES:
-            before, asked, number, plan, default, goal = heapq.heappop(self._waiting)
+            before, among, asked, number, plan, default, goal = heapq.heappop(self._waiting)
             if goal <= covered or any(plan.items() <= path for path in paths):
                 continue
             tried = self._tried_for.get(goal, 0)
             if tried > before:
-                heapq.heappush(self._waiting, (tried, asked, number, plan, default, goal))
+                heapq.heappush(self._waiting, (tried, among, asked, number, plan, default, goal))
                 continue
             self._tried += 1
             self._tried_for[goal] = tried + 1
@@ -314,7 +315,7 @@ class Explorer:
             other = 1 - min(oracle.answers.get(key, 0), 1)
             if options_of.get(key) == 2 and key not in oracle.fixed and (key, other) not in self._relented:
                 self._relented.add((key, other))
-                self._relents.add(len(oracle.asked), {**oracle.answers, key: other}, default, goal)
+                self._relents.add(len(keys), len(oracle.asked), {**oracle.answers, key: other}, default, goal)
         for position in range(len(oracle.asked) - 1, -1, -1):
             key, options = oracle.asked[position]
             taken = oracle.answers[key]
@@ -371,12 +372,12 @@ class Explorer:
                     self._push(oracle.ranks[key] + idle, {**prefix, key: other}, default, goal)
                     opened |= goal
             prefix[key] = taken
-        options_of = dict(oracle.asked)
-        for asked, key, goal in oracle.failed:
+        options_of = dict([*oracle.loading, *oracle.asked])
+        for among, asked, key, goal in oracle.failed:
             if key not in oracle.fixed and not goal <= self.covered:
                 for other in range(options_of.get(key, 0)):
                     if other != oracle.answers[key]:
-                        self._retries.add(asked, {**oracle.answers, key: other}, default, goal)
+                        self._retries.add(among, asked, {**oracle.answers, key: other}, default, goal)
         for aim in oracle.aims:
             if aim.condition not in self._aims and not aim.goal <= self.covered:
                 self._aims[aim.condition] = aim, {k: oracle.answers[k] for k, _ in oracle.asked[: aim.asked]}, default
