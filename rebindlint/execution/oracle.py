@@ -153,6 +153,8 @@ class _Retries:
             if goal <= covered or any(plan.items() <= path for path in paths):
                 continue
             tried = self._tried_for.get(goal, 0)
+            if tried >= MAX_MISSES:
+                continue
             if tried > before:
                 heapq.heappush(self._waiting, (tried, among, asked, number, plan, default, goal))
                 continue
