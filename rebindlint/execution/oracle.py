@@ -53,6 +53,7 @@ class Oracle:
         self._at: dict[Hashable, int] = {}  # first answer at a place in the source
         self._equal: dict[str, str] = {}  # label -> the one constant it equals
         self._unequal: set[tuple[str, str]] = set()
+        self.reinterpreted: set[tuple[str, str]] = set()  # dtypes of memory, and the ones it was viewed as
         self.recording = True
         self.afresh = False  # what is first asked now has nothing to do with what was answered at its place
 

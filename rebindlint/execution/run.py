@@ -11,13 +11,14 @@ from rebindlint.execution.bounded import may_be_made
 from rebindlint.execution.compare import compare, nearest
 from rebindlint.execution.guards import decided_otherwise
 from rebindlint.execution.oracle import Explorer, Oracle
+from rebindlint.execution.unloadable import laid_out_otherwise
 from rebindlint.execution.parallel import for_each
 from rebindlint.execution.places import place_of
 from rebindlint.execution.twice import Outcome, execute_twice
 from rebindlint.execution.unresolved import Calls, Unresolved, merged, resolved_places
 from rebindlint.index import Hook, Index, find_hooks, find_lazy, lazy_hooks
 from rebindlint.index.readers import Readers
-from rebindlint.model import Diagnostic, Protocol, Rebinding, Severity, Value
+from rebindlint.model import Diagnostic, Hazard, Protocol, Rebinding, Severity, Value
 
 if TYPE_CHECKING:
     from rebindlint.config import Config
@@ -315,6 +316,9 @@ class _Search:
         found = self._compared(outcome)
         if outcome.refused and not self.hook.lazy:
             found += self._again(oracle, default, self.protocols[0], restored=True)
+        elif changed := self._laid_out_otherwise(outcome):
+            again = self._again(oracle, default, self.protocols[0], restored=True)
+            found += [f for f in again if f.hazard is Hazard.ADDRESS and f.cell.path in changed]
         if self.hook.lazy:  # no reload runs it again
             found = [replace(fact, protocols=frozenset(self.protocols)) for fact in found]
         new = {fact.key for fact in found} - self.settled
@@ -328,6 +332,13 @@ class _Search:
         for fact in found:
             known = self.facts.get(fact.key)
             self.facts[fact.key] = fact if known is None else combine(known, fact)
+
+    def _laid_out_otherwise(self, outcome: Outcome) -> frozenset[str]:
+        """Parameters of the hook that have to be given the checkpoint's layout back, where the engine itself reloads otherwise."""
+        own = self.index.protocol_of(self.hook.function.module.name)
+        hook = self.hook
+        judged = own is Protocol.DIRECT or hook.lazy or hook.from_loading
+        return frozenset() if judged else laid_out_otherwise(outcome)
 
     def _others(self) -> list[Protocol]:
         """The protocols that are left. What a layerwise reload does not call again is called where the tree's engine has no such reload."""

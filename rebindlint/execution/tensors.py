@@ -28,6 +28,7 @@ __all__ = [
     "element",
     "function",
     "has_no_elements",
+    "is_concrete",
     "is_tensor_name",
     "method",
     "resized",
@@ -137,14 +138,14 @@ def same_dtype(m: Interpreter, left: str, right: str, node: ast.AST) -> bool:
     """Whether two dtypes are equal: known, decided, or asked once for both runs."""
     if left == right:
         return True
-    if _is_concrete(left) and _is_concrete(right):
+    if is_concrete(left) and is_concrete(right):
         return False
-    if _is_concrete(left):
+    if is_concrete(left):
         left, right = right, left
-    return m.oracle.equal(left, right, m.place(node), constant=_is_concrete(right))
+    return m.oracle.equal(left, right, m.place(node), constant=is_concrete(right))
 
 
-def _is_concrete(label: str) -> bool:
+def is_concrete(label: str) -> bool:
     return label.startswith("torch.") and "(" not in label
 
 
@@ -153,7 +154,7 @@ def cast(m: Interpreter, tensor: Tensor, dtype: str, node: ast.AST) -> Tensor:
     if not dtype or same_dtype(m, tensor.dtype, dtype, node):
         return tensor
     made = _copy(m, tensor, dtype)
-    made.storage.cast = tensor.storage.born == 0 and not (_is_concrete(tensor.dtype) and _is_concrete(dtype))
+    made.storage.cast = tensor.storage.born == 0 and not (is_concrete(tensor.dtype) and is_concrete(dtype))
     return made
 
 
@@ -175,7 +176,9 @@ def method(
             cast(m, tensor, next((d for a in every if (d := dtype_label(a))), ""), node) if every else Unknown("type")
         )
     if name == "view" and len(args) == 1 and dtype_label(args[0]):
-        return view(m, tensor, "view", args, dtype=dtype_label(args[0]))
+        dtype = dtype_label(args[0])
+        m.oracle.reinterpreted.add((tensor.dtype, dtype))
+        return view(m, tensor, "view", args, dtype=dtype)
     if name in ("reshape", "flatten") and tensor.strided:
         return m.fresh(name, [tensor, *every], dtype=tensor.dtype)
     if name in ("detach", "requires_grad_", "alias", "detach_"):
