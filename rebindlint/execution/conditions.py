@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from rebindlint.execution import attributes, expressions, tensors
+from rebindlint.execution import attributes, expressions, ranks, tensors
 from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.settled import settled
 from rebindlint.execution.values import (
@@ -37,6 +37,8 @@ _ORDERINGS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
+_BYTES = re.compile(r"dtype .* shape(\d+)\.nbytes\(\)")
+_SHAPE = re.compile(r"shape\d+")
 _SIZE = re.compile(r"shape\d+(?:$|\[|\.)")  # what a tensor's shape and sizes are called, which are never None
 __all__ = ["assume", "compare", "is_true", "needs_padding", "truth"]
 
@@ -236,12 +238,18 @@ def _same_layout(m: Interpreter, left: str, right: str, node: ast.AST) -> bool |
     """Shapes and strides inside the tree's replace helpers, which compare what was with what comes.
 
     In the first run nothing says that they agree, so the helper rebinds. In the second run the same expression was bound
-    before, so they agree unless a stride is known to differ.
+    before, so they agree unless a stride is known to differ; or the rank, where the reload put the checkpoint's shapes back.
     """
-    if not (left.startswith(("shape", "stride")) and right.startswith(("shape", "stride"))):
-        return None
     if not m.inside_helper:
         return None
+    sizes = _BYTES.fullmatch(left), _BYTES.fullmatch(right)
+    if sizes[0] and sizes[1]:
+        return False if ranks.is_reduced(m, int(sizes[0][1]), int(sizes[1][1])) else None
+    if not (left.startswith(("shape", "stride")) and right.startswith(("shape", "stride"))):
+        return None
+    shapes = _SHAPE.fullmatch(left), _SHAPE.fullmatch(right)
+    if m.restored and shapes[0] and shapes[1] and ranks.differ(m, int(left[5:]), int(right[5:])):
+        return False
     return m.run == 2 and left.partition("[")[0].endswith("s") == right.partition("[")[0].endswith("s")
 
 

@@ -165,6 +165,12 @@ class Interpreter:
         ] = {}  # id of an object -> run and tensor of what got a computed name
         self.derived: dict[int, set[str]] = {}  # names that such a statement may have bound
         self.spelled: dict[str, str] = {}  # computed name of an attribute -> its real one, where the tree tells it
+        self.ranks: dict[
+            int, tuple[int, int]
+        ] = {}  # term of a shape -> one whose rank is known (0: none), what its own is more
+        self.reduced: set[int] = set()  # terms of shapes of which one element was made
+        self.single: set[int] = set()  # terms of shapes of one element that is loaded
+        self.restored = False  # a reload gave the checkpoint's dtypes and shapes back
         self.sizes: dict[int, tuple[Value, ...]] = {}  # term of a shape -> the sizes that an allocator was given
         self.unresolved: Calls = {}
         self.hit_depth = False

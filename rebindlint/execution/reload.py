@@ -87,6 +87,7 @@ def reload(
     protocol: Protocol,
     restored: bool,
 ) -> Restore:
+    m.restored = restored and m.index.protocol_of(hook.function.module.name) is not Protocol.DIRECT
     if m.lost_modules:
         raise Unloadable  # the loader finds no module for the checkpoint's weights
     modules = _modules(captured, roots)

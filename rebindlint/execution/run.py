@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,10 +11,10 @@ from rebindlint.execution.bounded import may_be_made
 from rebindlint.execution.compare import compare, nearest
 from rebindlint.execution.guards import decided_otherwise
 from rebindlint.execution.oracle import Explorer, Oracle
-from rebindlint.execution.unloadable import laid_out_otherwise
 from rebindlint.execution.parallel import for_each
 from rebindlint.execution.places import place_of
 from rebindlint.execution.twice import Outcome, execute_twice
+from rebindlint.execution.unloadable import laid_out_otherwise
 from rebindlint.execution.unresolved import Calls, Unresolved, merged, resolved_places
 from rebindlint.index import Hook, Index, find_hooks, find_lazy, lazy_hooks
 from rebindlint.index.readers import Readers
@@ -40,6 +40,7 @@ __all__ = [
 PROTOCOLS = (Protocol.DIRECT, Protocol.LAYERWISE)
 MAX_EXECUTIONS = 72
 MAX_GUARDED = 2  # paths tried under every protocol because of one and the same guard
+MAX_PUT_BACK = 3  # paths of a hook that are executed again with the layout of one parameter put back
 MAX_LAZY = 36  # paths through run-time code that builds something when it is first needed
 MAX_CUT = 12  # and through a guard alone
 MAX_AIMLESS = 6  # paths that lead nowhere new, whatever they bind
@@ -264,6 +265,7 @@ class _Search:
         self.seen: set[tuple[object, ...]] = set()
         self.settled: set[tuple[object, ...]] = set()  # found on two paths that were tried under every protocol
         self.guards: dict[int, int] = {}  # condition that sent a second run another way -> on how many paths
+        self.put_back: dict[str, int] = {}  # parameter that was given its layout back -> on how many paths
         self.facts: dict[tuple[object, ...], Rebinding] = {}
         self.unresolved: Calls = {}
         self.sampled = False
@@ -318,7 +320,9 @@ class _Search:
             found += self._again(oracle, default, self.protocols[0], restored=True)
         elif changed := self._laid_out_otherwise(outcome):
             again = self._again(oracle, default, self.protocols[0], restored=True)
-            found += [f for f in again if f.hazard is Hazard.ADDRESS and f.cell.path in changed]
+            moved = [f for f in again if f.hazard is Hazard.ADDRESS and f.cell.path in changed]
+            self.put_back.update((fact.cell.path, MAX_PUT_BACK) for fact in moved)  # one path is enough
+            found += moved
         if self.hook.lazy:  # no reload runs it again
             found = [replace(fact, protocols=frozenset(self.protocols)) for fact in found]
         new = {fact.key for fact in found} - self.settled
@@ -333,12 +337,16 @@ class _Search:
             known = self.facts.get(fact.key)
             self.facts[fact.key] = fact if known is None else combine(known, fact)
 
-    def _laid_out_otherwise(self, outcome: Outcome) -> frozenset[str]:
+    def _laid_out_otherwise(self, outcome: Outcome) -> Set[str]:
         """Parameters of the hook that have to be given the checkpoint's layout back, where the engine itself reloads otherwise."""
         own = self.index.protocol_of(self.hook.function.module.name)
         hook = self.hook
-        judged = own is Protocol.DIRECT or hook.lazy or hook.from_loading
-        return frozenset() if judged else laid_out_otherwise(outcome)
+        if own is Protocol.DIRECT or hook.lazy or hook.from_loading:
+            return set()
+        changed = {p for p in laid_out_otherwise(outcome) if self.put_back.get(p, 0) < MAX_PUT_BACK}
+        for path in changed:
+            self.put_back[path] = self.put_back.get(path, 0) + 1
+        return changed
 
     def _others(self) -> list[Protocol]:
         """The protocols that are left. What a layerwise reload does not call again is called where the tree's engine has no such reload."""

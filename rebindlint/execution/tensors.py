@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from rebindlint.execution import ranks
 from rebindlint.execution import torch_table as table
 from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.values import (
@@ -93,6 +94,8 @@ def view(
         )
     path = m.path(tensor.path, operation, labels)
     shape = m.terms.of("shape-of", tensor.shape, operation, labels)
+    if operation in ranks.CHANGING:
+        ranks.of_view(m, tensor.shape, shape, operation, args)
     return Tensor(
         tensor.storage, dtype or tensor.dtype, shape, path=path, strided=tensor.strided if strided is None else strided
     )
@@ -180,7 +183,9 @@ def method(
         m.oracle.reinterpreted.add((tensor.dtype, dtype))
         return view(m, tensor, "view", args, dtype=dtype)
     if name in ("reshape", "flatten") and tensor.strided:
-        return m.fresh(name, [tensor, *every], dtype=tensor.dtype)
+        made = m.fresh(name, [tensor, *every], dtype=tensor.dtype)
+        ranks.of_view(m, tensor.shape, made.shape, name, every)
+        return made
     if name in ("detach", "requires_grad_", "alias", "detach_"):
         return tensor if name == "requires_grad_" else tensor.alias()
     if name in table.VIEW:
@@ -215,6 +220,8 @@ def method(
         made.shape = resized(m, made.storage.content)
     elif name in table.REORDER:
         made.shape = tensor.shape
+    elif not every:
+        ranks.of_element(m, tensor, made, name)
     if name.startswith("new_"):
         made.storage.epochs, made.storage.sources = m.epochs(every), m.sources(every)
     made.storage.empty = name.startswith("new_") and has_no_elements(args, keywords)
@@ -404,16 +411,19 @@ def function(m: Interpreter, name: str, args: list[Value], keywords: dict[str, V
         made.shape = resized(m, made.storage.content)
     elif last in table.REORDER and first is not None:
         made.shape = first.shape
+    elif first is not None and len(every) == 1:
+        ranks.of_element(m, first, made, last)
     if last.endswith("_like"):  # it takes shape and dtype, never contents
         made.storage.epochs, made.storage.sources = m.epochs(every[1:]), frozenset()
     made.storage.on_host = _names_host(keywords) or (last == "tensor" and _is_number(args) and "device" not in keywords)
     made.storage.scratch = last.startswith("empty")
     if last in table.SIZED:
         made.storage.empty = has_no_elements(args[:1] if last == "full" else args, keywords)
-        sizes = _sizes(args[:1] if last == "full" else args)
+        given = args[:1] if last == "full" else args
+        sizes = _sizes(given)
         if sizes:
             made.shape = m.terms.of("size", *[label_of(a) for a in sizes])
-            m.sizes[made.shape] = sizes
+        ranks.of_sizes(m, made.shape, given, sizes)
     elif last == "tensor" and args:
         made.storage.empty = isinstance(args[0], ListValue) and args[0].closed and not args[0].items
     return made

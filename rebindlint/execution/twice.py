@@ -6,7 +6,7 @@ import ast
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from rebindlint.execution import calls, initial
+from rebindlint.execution import calls, initial, ranks
 from rebindlint.execution.annotations import annotated
 from rebindlint.execution.attributes import names_weight
 from rebindlint.execution.cells import Captured, Edge, walk
@@ -241,7 +241,8 @@ def _mark_loaded(m: Interpreter, obj: Obj) -> None:
             storage.born = storage.changed = 0
             if name in obj.registered:
                 storage.content, storage.epochs, storage.weight = m.terms.of("weight", label), 1, label
-                value.shape = m.terms.of("shape", label)
+                created, value.shape = value.shape, m.terms.of("shape", label)
+                ranks.of_loaded(m, created, value.shape)
             obj.initial[name] = (value.dtype, value.shape)
             if name in obj.registered and value.is_parameter:
                 obj.loaded.add(name)

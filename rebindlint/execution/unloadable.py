@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rebindlint.execution import ranks
 from rebindlint.execution.cells import Captured
 from rebindlint.execution.compare import current
 from rebindlint.execution.interpreter import Interpreter
@@ -20,7 +21,7 @@ def laid_out_otherwise(outcome: Outcome) -> frozenset[str]:
 
     What the second run made of them goes by what the first run left: a helper that copies where dtype and shape agree found
     them to agree. Whoever loads again has to give them the checkpoint's dtype and shape back before, and then they differ as
-    in the first run. Shapes are not told apart: one that surely differs is seen by the dtype alone.
+    in the first run.
     """
     if not outcome.completed:
         return frozenset()
@@ -34,7 +35,9 @@ def _is_other(m: Interpreter, cell: Captured) -> bool:
     if not isinstance(holder, Obj) or not isinstance(now, Tensor) or now.storage is not cell.storage:
         return False
     before = holder.initial.get(str(cell.last.key))
-    return before is not None and _is_other_dtype(m, before[0], cell.dtype)
+    if before is None:
+        return False
+    return _is_other_dtype(m, before[0], cell.dtype) or (bool(before[0]) and ranks.differ(m, before[1], cell.shape))
 
 
 def _is_other_dtype(m: Interpreter, loaded: str, left: str) -> bool:

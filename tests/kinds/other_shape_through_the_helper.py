@@ -17,7 +17,7 @@ class Method:
     def process_weights_after_loading(self, layer):
         padded = torch.zeros(128, 4, device="cuda")
         padded[: layer.scale.shape[0]] = layer.scale
-        replace_parameter(layer, "scale", padded.view(-1))  # missed warning RB104
+        replace_parameter(layer, "scale", padded.view(-1))  # warning RB104
 
     def apply(self, layer, x):
         return torch.ops.lib.gemm(x, layer.weight, layer.scale)

@@ -34,7 +34,9 @@ class OnlyCopied:
 
 
 class FlagOfSomethingElse:
-    """The flag is about something else; the second run wraps what is there as the first one did."""
+    """The flag is about something else; the second run wraps what is there as the first one did. Only where the
+    checkpoint's shape is put back, which loading needs, there is new memory again.
+    """
 
     def create_weights(self, layer, size, **extra):
         layer.register_parameter("scale", torch.nn.Parameter(torch.empty(size, 1, dtype=torch.float32)))
@@ -42,7 +44,7 @@ class FlagOfSomethingElse:
     def process_weights_after_loading(self, layer):
         if self.backend is None:
             self.backend = "auto"
-        layer.scale = torch.nn.Parameter(layer.scale.data.squeeze(-1).to(torch.float64), requires_grad=False)
+        layer.scale = torch.nn.Parameter(layer.scale.data.squeeze(-1).to(torch.float64), requires_grad=False)  # warning RB103
 
     def __init__(self):
         self.backend = None
