@@ -150,6 +150,24 @@ def test_an_engine_that_reloads_directly_does_not_make_a_deleted_parameter_again
     assert all(fact.restored for fact in direct)  # only where a framework puts its parameters back first
 
 
+def test_where_one_option_deletes_what_the_next_run_needs_the_other_one_shows_what_is_bound() -> None:
+    text = in_method(
+        "folded = layer.scale.max()\nif self.fast and self.narrow:\n    layer.packed = folded * layer.weight\nif self.other:\n    del layer.scale",
+        reads="layer.packed",
+    ).replace("return layer.weight, layer.scale, ", "return ")
+    (packed,) = [fact for fact in facts(hooks=text) if fact.cell.path == "layer.packed"]
+    assert Protocol.DIRECT in packed.protocols
+    assert not packed.restored
+
+
+def test_where_the_same_option_deletes_what_the_next_run_needs_nothing_shows_it() -> None:
+    text = in_method(
+        "folded = layer.scale.max()\nif self.fast and self.narrow:\n    layer.packed = folded * layer.weight\n    del layer.scale",
+        reads="layer.packed",
+    ).replace("return layer.weight, layer.scale, ", "return ")
+    assert all(fact.restored for fact in facts(hooks=text) if fact.cell.path == "layer.packed")
+
+
 def test_a_deleted_parameter_that_is_only_asked_for_leaves_what_was_derived_stale() -> None:
     text = in_method(
         "if hasattr(layer, 'weight'):\n    layer.packed = layer.weight * 2\n    del layer.weight", reads="layer.packed"

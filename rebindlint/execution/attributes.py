@@ -264,6 +264,7 @@ def _read_object(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
             m.revived.add((id(obj), name))
             obj.attributes[name] = found = Unknown(f"{obj.label}.{name}'", (obj, name))
             return found
+        m.oracle.missing = m.deleted.get(name, ())
         raise Raised(f"no attribute {name}")
     if found is not None:
         return found
@@ -638,6 +639,8 @@ def delete(m: Interpreter, target: Value, name: str) -> None:
         target.initial.setdefault(name, ("", 0))  # the first run could delete it, so a checkpoint has it
     if m.run == 1 and target.is_module and initial.is_submodule(m, target, name, old):
         m.lost_modules = True
+    if m.run == 1 and m.governing:
+        m.deleted[name] = m.governing[-1]
     target.attributes[name] = DELETED
     target.registered.discard(name)
     _note(m, target, name, NOTHING, old, Binding.RELEASE)

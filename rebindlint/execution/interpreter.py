@@ -147,6 +147,7 @@ class Interpreter:
         self.exchanges: dict[int, list[tuple[tuple[str, ...], ClassInfo]]] = {}  # id of an object -> classes below it
         self.governing: list[tuple[Hashable, ...]] = []  # per arm that we are in, the questions that led into it
         self.governed: dict[str, tuple[Hashable, ...]] = {}  # an attribute -> the questions that what it holds hangs on
+        self.deleted: dict[str, tuple[Hashable, ...]] = {}  # an attribute that the first run deleted -> what led there
         self.wanted: tuple[int, Wanted] | None = None  # identity of a call that is to give something
         # per parameter of the function that is called next, the questions that decided what it is given
         self.handed: dict[str, tuple[Hashable, ...]] | None = None

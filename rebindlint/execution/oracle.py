@@ -46,6 +46,7 @@ class Oracle:
         self.consulted: list[Hashable] = []  # every question that came up, also again
         # what a check hung on that the path failed, and asked nothing itself; and the binding statements behind it
         self.refusing: tuple[tuple[Hashable, ...], frozenset[int]] = ((), frozenset())
+        self.missing: tuple[Hashable, ...] = ()  # what led to the deletion of what the second run missed
         self.rank = 0
         self.fixed: set[Hashable] = set()  # answers that must not be flipped
         self._avoid = avoid  # answers after which the first run raised
@@ -124,6 +125,7 @@ MAX_UNCOVERING = 2  # paths that are searched for alternatives which let a hidde
 MAX_MISSES = 4  # paths that may miss their goal before it is given up
 MAX_RETRIES = 16  # paths of a hook that give an answer which other paths have given, for a goal that none has reached
 MAX_AIMED = 4  # conditions of a hook whose other arm is aimed at when nothing else leads to it
+MAX_SPARED = 2  # paths of a hook that give another answer so as not to delete what the next run needs
 MAX_EXTRA = 4  # alternatives tried for that, in one hook
 
 
@@ -183,6 +185,7 @@ class Explorer:
         self.exhausted = False
         self.sampled = False  # arms that lead to no statement that binds anything were left out
         self._relented: set[tuple[Hashable, int]] = set()  # answers tried because a check had failed with the other
+        self._spared: set[tuple[Hashable, int]] = set()  # answers tried so that nothing is deleted
         self._relents = _Retries()
         self._todo: list[tuple[int, int, dict[Hashable, int], int, frozenset[int], bool]] = [
             (-1, 0, {}, 0, frozenset(), False),
@@ -331,6 +334,18 @@ class Explorer:
                     return
             if position < len(oracle.asked) - 6:
                 return
+
+    def spare(self, oracle: Oracle, default: int) -> None:
+        """The second run missed what the first had deleted: the same path is tried with another answer to what led there."""
+        options_of = dict(oracle.asked)
+        for key in oracle.missing:
+            other = 1 - min(oracle.answers.get(key, 0), 1)
+            plan = {**oracle.answers, key: other}
+            if options_of.get(key) != 2 or key in oracle.fixed or (key, other) in self._spared:
+                continue
+            if len(self._spared) < MAX_SPARED and not any(plan.items() <= path for path in self._paths):
+                self._spared.add((key, other))
+                self._push(-1, plan, default)
 
     def record(self, oracle: Oracle, default: int, hidden: Mapping[int, int] = _NOTHING) -> None:
         """Queue the arms that the path did not take.

@@ -291,7 +291,8 @@ class _Search:
                 standing = {id(site.statement) for site in (outcome.first_sites or {}).values()}
                 explorer.effective |= standing
                 explorer.record(oracle, default, _without(outcome.interpreter.bindings, standing))
-            self._collect(outcome, oracle, default)
+            if self._collect(outcome, oracle, default):
+                explorer.spare(oracle, default)
             aimless += not explorer.promising
             if outcome.captured == []:
                 explorer.made_no_difference()
@@ -303,7 +304,8 @@ class _Search:
         if explorer.exhausted:
             self.spent = f"after {explorer.executions} paths"
 
-    def _collect(self, outcome: Outcome, oracle: Oracle, default: int) -> None:
+    def _collect(self, outcome: Outcome, oracle: Oracle, default: int) -> bool:
+        """Take in what one execution came to. Whether it found something that the engine's own reload would show on another path."""
         self.captures += outcome.captured is not None
         if outcome.over_budget:
             self.spent = "because a path took too many steps"
@@ -316,8 +318,13 @@ class _Search:
         if (outcome.completed or outcome.refused) and outcome.interpreter.entered:
             self.judged |= _judged(outcome)
         found = self._compared(outcome)
+        doubtful = False
         if outcome.refused and not self.hook.lazy:
             found += self._again(oracle, default, self.protocols[0], restored=True)
+            own = self.index.protocol_of(self.hook.function.module.name)
+            doubtful = own is Protocol.DIRECT and any(
+                f.key not in self.facts or self.facts[f.key].restored for f in found
+            )
         elif changed := self._laid_out_otherwise(outcome):
             again = self._again(oracle, default, self.protocols[0], restored=True)
             moved = [f for f in again if f.hazard is Hazard.ADDRESS and f.cell.path in changed]
@@ -336,6 +343,7 @@ class _Search:
         for fact in found:
             known = self.facts.get(fact.key)
             self.facts[fact.key] = fact if known is None else combine(known, fact)
+        return doubtful
 
     def _laid_out_otherwise(self, outcome: Outcome) -> Set[str]:
         """Parameters of the hook that have to be given the checkpoint's layout back, where the engine itself reloads otherwise."""
