@@ -37,7 +37,6 @@ _ORDERINGS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
-_BYTES = re.compile(r"dtype .* shape(\d+)\.nbytes\(\)")
 _SHAPE = re.compile(r"shape\d+")
 _SIZE = re.compile(r"shape\d+(?:$|\[|\.)")  # what a tensor's shape and sizes are called, which are never None
 __all__ = ["assume", "compare", "is_true", "needs_padding", "truth"]
@@ -242,9 +241,6 @@ def _same_layout(m: Interpreter, left: str, right: str, node: ast.AST) -> bool |
     """
     if not m.inside_helper:
         return None
-    sizes = _BYTES.fullmatch(left), _BYTES.fullmatch(right)
-    if sizes[0] and sizes[1]:
-        return False if ranks.is_reduced(m, int(sizes[0][1]), int(sizes[1][1])) else None
     if not (left.startswith(("shape", "stride")) and right.startswith(("shape", "stride"))):
         return None
     shapes = _SHAPE.fullmatch(left), _SHAPE.fullmatch(right)

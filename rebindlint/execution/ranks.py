@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.values import Const, ListValue, Tensor, Value
 
-__all__ = ["CHANGING", "differ", "is_reduced", "of_element", "of_loaded", "of_sizes", "of_view"]
+__all__ = ["CHANGING", "differ", "of_element", "of_loaded", "of_sizes", "of_view"]
 
 _SAME = frozenset({"t", "T", "mT", "H", "mH", "transpose", "permute", "swapaxes"})
 _RESHAPED = frozenset({"view", "reshape"})
@@ -65,10 +65,5 @@ def differ(m: Interpreter, left: int, right: int) -> bool:
     (base, more), (other, less) = m.ranks.get(left, (left, 0)), m.ranks.get(right, (right, 0))
     if base == other:
         return more != less
-    return is_reduced(m, left, right)
-
-
-def is_reduced(m: Interpreter, left: int, right: int) -> bool:
-    """Whether one is the shape of one element that was made of all those of the other."""
-    one, other = m.ranks.get(left) == (0, 0), m.ranks.get(right) == (0, 0)
-    return one != other and (right if one else left) in m.reduced
+    one, another = (base, more) == (0, 0), (other, less) == (0, 0)  # of one element that was made of all of the other
+    return one != another and (right if one else left) in m.reduced
