@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from rebindlint.execution.interpreter import Interpreter
+from rebindlint.execution.interpreter import MOST_RECENT, Interpreter
 from rebindlint.execution.oracle import FAR
 from rebindlint.execution.steering import aim_at
 from rebindlint.execution.values import Const, Env, Function, ListValue, Value, is_hollow
@@ -30,7 +30,6 @@ __all__ = [
 
 _PADDING = re.compile(r"(?:^|_)pad(?:_|$)")
 _NEAR = 2  # calls from the hook: conditions whose arms are worth several tries
-_MOST_RECENT = 3  # of the questions of a condition that failed: those that may have decided
 MOST_KEYS = 6  # questions that a value or an arm is said to hang on
 
 
@@ -119,17 +118,10 @@ def hangs_on(m: Interpreter, target: ast.expr, source: ast.expr, value: Value, e
 
 def _filled(m: Interpreter, source: ast.expr, value: Value, env: Env, before: int) -> None:
     """An attribute that is bound to None, or to nothing but that: with another answer it may be bound to tensors."""
-    filled = -id(m.frame.statement)  # stands for the statement with something to bind
-    if not is_hollow(value):
-        m.covered.add(filled)
-        return
     keys = tuple(m.oracle.consulted[before:]) or (
         env.hangs_on.get(source.id, ()) if isinstance(source, ast.Name) else ()
     )
-    depth = len(m.frames)
-    for key in keys[-_MOST_RECENT:]:
-        m.oracle.goals[key] = m.oracle.goals.get(key, frozenset()) | {filled}
-        m.oracle.ranks[key] = min(m.oracle.ranks.get(key, depth), depth)
+    m.worth_trying(m.frame.statement, keys, done=not is_hollow(value))
 
 
 def _hang_on_parts(m: Interpreter, target: ast.Tuple | ast.List, value: Value, env: Env, before: int) -> None:
@@ -168,7 +160,7 @@ def left_out(m: Interpreter, node: ast.If, taken: bool, keys: Sequence[Hashable]
     """What the other arm would have bound a variable to hangs on the condition too."""
     for name in _stored(m, node)[taken]:
         known = env.hangs_on.get(name, ())
-        env.hangs_on[name] = tuple(dict.fromkeys((*known, *keys[-_MOST_RECENT:])))[-MOST_KEYS:]
+        env.hangs_on[name] = tuple(dict.fromkeys((*known, *keys[-MOST_RECENT:])))[-MOST_KEYS:]
 
 
 def _stored(m: Interpreter, node: ast.If) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -205,7 +197,7 @@ def weigh(m: Interpreter, node: ast.If, taken: bool, keys: Sequence[Hashable], a
     # without another arm it only leaves something out
     idle = 0 if leaves else FAR if node.orelse else 2 * FAR
     if goal and m.run <= 1 and len(m.frames) <= _NEAR:
-        recent = [key for key in dict.fromkeys(reversed(keys)) if key in m.oracle.answers][:_MOST_RECENT]
+        recent = [key for key in dict.fromkeys(reversed(keys)) if key in m.oracle.answers][:MOST_RECENT]
         m.oracle.failed.extend((len(recent), len(keys) - back, key, goal) for back, key in enumerate(recent))
         aim = aim_at(m, node, taken, asked, keys, goal, env)
         if aim is not None:

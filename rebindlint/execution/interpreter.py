@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -46,6 +46,7 @@ __all__ = [
 
 MAX_STEPS = 60_000
 MAX_DEPTH = 26
+MOST_RECENT = 3  # of the questions that something hung on: those that may have decided
 
 
 class Raised(Exception):
@@ -245,6 +246,20 @@ class Interpreter:
         place = self.place(node)
         key: Hashable = ("?", label, options) if is_stable(label) else ("@", place, options)
         return self.oracle.ask(key, place, options, default)
+
+    def worth_trying(self, node: ast.AST, keys: Sequence[Hashable], *, done: bool) -> None:
+        """Another answer to the questions is worth a path, as if a statement that binds something were behind it.
+
+        ``done``: this path has been there. ``node`` stands for what it would come to.
+        """
+        goal = -id(node)
+        if done:
+            self.covered.add(goal)
+            return
+        depth = len(self.frames)
+        for key in keys[-MOST_RECENT:]:
+            self.oracle.goals[key] = self.oracle.goals.get(key, frozenset()) | {goal}
+            self.oracle.ranks[key] = min(self.oracle.ranks.get(key, depth), depth)
 
     def decided(self, node: ast.AST, answer: bool) -> bool:
         """Remember which way a condition went, to name the guard that skipped a refresh."""

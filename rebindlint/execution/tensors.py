@@ -154,7 +154,13 @@ def is_concrete(label: str) -> bool:
 
 def cast(m: Interpreter, tensor: Tensor, dtype: str, node: ast.AST) -> Tensor:
     """``tensor.to(dtype)``: itself when the dtype is the same already."""
-    if not dtype or same_dtype(m, tensor.dtype, dtype, node):
+    if not dtype:
+        return tensor
+    before = len(m.oracle.consulted)
+    same = same_dtype(m, tensor.dtype, dtype, node)
+    if m.run == 1:
+        m.worth_trying(node, m.oracle.consulted[before:], done=not same)  # new memory, or what was given
+    if same:
         return tensor
     made = _copy(m, tensor, dtype)
     made.storage.cast = tensor.storage.born == 0 and not (is_concrete(tensor.dtype) and is_concrete(dtype))
