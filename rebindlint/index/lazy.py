@@ -67,7 +67,7 @@ def lazy_hooks(index: Index, place: LazyPlace) -> list[Hook]:
         Hook(executed, info.owner, lazy=True, dropped=place.dropped, cut=executed is not info)
         for info in _functions(index, module)
         if info.name not in judged and _mentions_weight(index, info)
-        for executed in _guarded(info, place.names)
+        for executed in _guarded(info, place.names, judged)
     ]
 
 
@@ -105,22 +105,24 @@ def _functions(index: Index, module: Module) -> Iterator[FunctionInfo]:
                     yield index.function_info(module, inner)
 
 
-def _guarded(info: FunctionInfo, names: frozenset[str]) -> Iterator[FunctionInfo]:
+def _guarded(info: FunctionInfo, names: frozenset[str], judged: set[str]) -> Iterator[FunctionInfo]:
     """The function as a whole where it is small, and cut down to each guard where that is large or lies behind conditions."""
     if isinstance(info.node, ast.Lambda):
         return
     nodes = own_nodes(info.node)
-    bound = {name for node in nodes for name in _bound(node)} & names
+    own = {name for node in nodes for name in _bound(node)} & names
+    bound = own | {name for node in nodes for name in _bound_by_call(node, info, judged)} & names
     if not bound:
         return
-    small = sum(isinstance(node, ast.stmt) for node in nodes) <= _SMALL
+    small = bool(own) and sum(isinstance(node, ast.stmt) for node in nodes) <= _SMALL
     if small:
         yield info
     aliases = _aliases(nodes, bound)
     for guard in _ifs(info.node.body):
         if (small and not guard.nested and not _leaves(guard.before)) or not _tests(guard.node.test, bound, aliases):
             continue
-        if any(name in bound for node in descend(*guard.node.body) for name in _bound(node)):
+        inside = descend(*guard.node.body)
+        if any(name in bound for n in inside for name in (*_bound(n), *_bound_by_call(n, info, judged))):
             yield _alone(info, guard.before, [guard.node])
         elif isinstance(guard.node.body[-1], ast.Return):
             last = _last_binding(guard.behind, bound)
@@ -183,6 +185,17 @@ def _bound(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setattr":
         names += [a.value for a in node.args[1:2] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
     return names
+
+
+def _bound_by_call(node: ast.AST, info: FunctionInfo, judged: set[str]) -> list[str]:
+    """Names of the attributes that a method of the same class binds which a statement only calls; one that loading calls refreshes them."""
+    called = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
+    if not (isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and info.owner is not None):
+        return []
+    method = info.owner.methods.get(called.attr) if called.value.id == info.self_name else None
+    if method is None or called.attr in judged:
+        return []
+    return [name for inner in own_nodes(method.node) for name in _bound(inner)]
 
 
 def _alone(info: FunctionInfo, before: list[ast.stmt], statements: list[ast.stmt]) -> FunctionInfo:

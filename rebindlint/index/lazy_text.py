@@ -34,6 +34,8 @@ _ASSIGNED = re.compile(
 )
 _SOURCE = re.compile(rb"\.\w*(?:weight|scale|bias)\w*\b(?!\w*[ \t]*\()|get\w*(?:weight|scale)\w*\(")
 _CALLED = re.compile(rb"(?:\bself\.|[^.\w])(\w+)\(")
+_BUILDER = re.compile(rb"^[ \t]+self\.(\w+)\(", re.M)  # a call that stands alone
+_NEAR = 160
 _BELOW = 2_700  # characters below a guard among which the attribute is assigned
 _AFTER = 360
 _CALLEE = 1_500  # characters of a function of the same file that is called there
@@ -56,9 +58,14 @@ def candidates(raw: bytes) -> set[str]:
     for name, start in _guards(raw):
         if name in found:
             continue
-        below = _ASSIGNED.finditer(raw, start, start + _BELOW)
-        assigned = next((a for a in below if name in (a.group(1), a.group(2))), None)
-        if assigned is not None and mentions_weight(raw, start, assigned.end() + _AFTER):
+        assigned = _assignment(raw, name, start, start + _BELOW)
+        if assigned is not None:
+            is_built = mentions_weight(raw, start, assigned.end() + _AFTER)
+        else:
+            is_built = any(
+                _assignment(raw, name, *body) is not None and mentions_weight(raw, *body) for body in _called(raw, start)
+            )
+        if is_built:
             found.add(name)
     for match in _FLAG.finditer(raw) if b" = True" in raw else ():
         name = match.group(1)
@@ -66,6 +73,19 @@ def candidates(raw: bytes) -> set[str]:
         if below_it >= 0 and mentions_weight(raw, match.end(), below_it + _AFTER):
             found.add(name)
     return {name.decode() for name in found}
+
+
+def _assignment(raw: bytes, name: bytes, start: int, end: int) -> re.Match[bytes] | None:
+    return next((a for a in _ASSIGNED.finditer(raw, start, end) if name in (a.group(1), a.group(2))), None)
+
+
+def _called(raw: bytes, start: int) -> Iterator[tuple[int, int]]:
+    """Where the methods stand that the lines below a guard call."""
+    for match in _BUILDER.finditer(raw, start, start + _NEAR):
+        defined = raw.find(b"def " + match.group(1) + b"(")
+        if defined >= 0:
+            after = raw.find(b"def ", defined + 4)
+            yield defined, min(after if after >= 0 else len(raw), defined + _BELOW)
 
 
 def _guards(raw: bytes) -> Iterator[tuple[bytes, int]]:
