@@ -98,7 +98,9 @@ class FunctionInfo:
     def gives_either(self) -> bool:
         """Whether it returns memory that it was given, perhaps under another shape, or something else: that is up to its branches."""
         names = {a.arg for a in [*self.node.args.posonlyargs, *self.node.args.args, *self.node.args.kwonlyargs]}
-        shown = {_shows(node.value, names) for node in self._nodes if isinstance(node, ast.Return) and _is_some(node.value)}
+        shown = {
+            _shows(node.value, names) for node in self._nodes if isinstance(node, ast.Return) and _is_some(node.value)
+        }
         return len(shown) > 1
 
     @cached_property
@@ -217,7 +219,21 @@ def _is_some(value: ast.expr | None) -> bool:
 
 
 _RESHOWS = frozenset(
-    {"contiguous", "data", "detach", "mT", "permute", "reshape", "squeeze", "t", "T", "to", "transpose", "unsqueeze", "view"}
+    {
+        "contiguous",
+        "data",
+        "detach",
+        "mT",
+        "permute",
+        "reshape",
+        "squeeze",
+        "t",
+        "T",
+        "to",
+        "transpose",
+        "unsqueeze",
+        "view",
+    }
 )
 
 

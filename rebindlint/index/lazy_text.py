@@ -63,7 +63,8 @@ def candidates(raw: bytes) -> set[str]:
             is_built = mentions_weight(raw, start, assigned.end() + _AFTER)
         else:
             is_built = any(
-                _assignment(raw, name, *body) is not None and mentions_weight(raw, *body) for body in _called(raw, start)
+                _assignment(raw, name, *body) is not None and mentions_weight(raw, *body)
+                for body in _called(raw, start)
             )
         if is_built:
             found.add(name)

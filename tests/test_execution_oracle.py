@@ -1,0 +1,79 @@
+"""Which paths are tried: what an option equals, what a path could have been given instead, and what that is worth."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from rebindlint.config import Config
+from rebindlint.discover import discover
+from rebindlint.execution.oracle import MEANT, Explorer, Oracle
+from rebindlint.index import build_index
+from rebindlint.index.classes import FunctionInfo
+
+
+def test_an_option_equals_one_constant_and_what_it_was_compared_with_in_vain_is_remembered() -> None:
+    oracle = Oracle({("==", "backend", "A"): 1}, 0)
+    assert oracle.equal("backend", "A", "first", constant=True)
+    assert not oracle.equal("backend", "B", "second", constant=True)
+    assert [key for key, _ in oracle.asked] == [("==", "backend", "A")]
+    assert ("==", "backend", "B") in oracle.consulted
+
+
+def test_a_plan_that_means_a_constant_answers_every_comparison_with_it() -> None:
+    oracle = Oracle({(MEANT, "backend", "C"): 1}, 1)
+    assert [oracle.equal("backend", name, name, constant=True) for name in "ABCD"] == [False, False, True, False]
+    assert oracle.equal("other", "A", "elsewhere", constant=True), "another option takes the default"
+
+
+def test_a_goal_behind_another_constant_is_tried_with_that_constant() -> None:
+    explorer = Explorer(20)
+    plans = explorer.plans()
+    plan, default = next(plans)
+    oracle = Oracle(plan, default)
+    oracle.ask(("?", "wide", 2), "before")
+    oracle.plan[("==", "backend", "A")] = 1
+    assert oracle.equal("backend", "A", "first", constant=True)
+    assert not oracle.equal("backend", "C", "second", constant=True)
+    oracle.goals[("==", "backend", "C")] = frozenset({1})
+    explorer.record(oracle, default)
+    tried = [plan for plan, _ in plans]
+    assert {("?", "wide", 2): 0, (MEANT, "backend", "C"): 1} in tried, "what was asked before stays as it was"
+
+
+def test_a_goal_that_was_reached_is_not_tried_again() -> None:
+    explorer = Explorer(20)
+    plans = explorer.plans()
+    plan, default = next(plans)
+    oracle = Oracle(plan, default)
+    oracle.plan[("==", "backend", "A")] = 1
+    oracle.equal("backend", "A", "first", constant=True)
+    oracle.equal("backend", "C", "second", constant=True)
+    oracle.goals[("==", "backend", "C")] = frozenset({1})
+    explorer.covered = {1}
+    explorer.record(oracle, default)
+    assert not any((MEANT, "backend", "C") in plan for plan, _ in plans)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("if x.wide:\n        return x.view(-1)\n    return torch.empty(1)", True),
+        ("if x.wide:\n        return x\n    return x.t()", False),
+        ("if x.wide:\n        return torch.ones(1)\n    return torch.zeros(1)", False),
+        ("if x.wide:\n        return x.contiguous()\n    return None", False),
+        ("if x.wide:\n        return x.size(0)\n    return x.data.to(y)", True),
+    ],
+)
+def test_a_function_that_gives_its_argument_or_something_else(body: str, expected: bool, tmp_path: Path) -> None:
+    (tmp_path / "given.py").write_text(f"import torch\n\n\ndef given(x, y):\n    {body}\n", encoding="utf-8")
+    config = Config(root=tmp_path, jobs=1)
+    index = build_index(discover(["."], config, cwd=tmp_path).context, config)
+    module = index.module("given")
+    assert module is not None
+    node = next(node for node in module.tree.body if isinstance(node, ast.FunctionDef))
+    info = index.definition(module, node)
+    assert isinstance(info, FunctionInfo)
+    assert info.gives_either is expected
