@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import TypeGuard
 
-from rebindlint.execution.attributes import names_weight
 from rebindlint.execution.interpreter import Interpreter
+from rebindlint.execution.naming import names_weight
 from rebindlint.execution.torch_table import ALLOCATE
 from rebindlint.execution.values import ClassValue, Unknown, Value
 from rebindlint.index.classes import ClassInfo, FunctionInfo

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from rebindlint.execution import attributes, elements, tensors
+from rebindlint.execution import attribute_writes, attributes, elements, promotion, tensors
 from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.values import (
     DELETED,
@@ -153,10 +153,10 @@ def _reflect(m: Interpreter, name: str, args: list[Value], node: ast.AST) -> Val
     if isinstance(args[1], Unknown) and args[1].tensor is None and is_stable(args[1].label):
         m.oracle.assume(("?", f"{args[1].label} is not None", 2), 1)  # None would have been no name
     if name == "setattr" and len(args) > 2:
-        attributes.write(m, target, attribute, args[2])
+        attribute_writes.write(m, target, attribute, args[2])
         return NOTHING
     if name == "delattr":
-        attributes.delete(m, target, attribute)
+        attribute_writes.delete(m, target, attribute)
         return NOTHING
     if name == "hasattr":
         return Const(attributes.has(m, target, attribute, node))
@@ -174,7 +174,7 @@ def _is_instance(m: Interpreter, value: Value, kind: Value, node: ast.AST) -> bo
         return any(_is_instance(m, value, item, node) for item in kind.items)
     label = label_of(kind)
     last = label.rpartition(".")[2]
-    tensor = attributes.maybe_tensor(value)
+    tensor = promotion.maybe_tensor(value)
     if tensor is not None and not tensor.certain and isinstance(kind, ClassValue):
         return bool(m.ask("?", node))  # a guess only, and this may be the better one
     if (
@@ -185,7 +185,7 @@ def _is_instance(m: Interpreter, value: Value, kind: Value, node: ast.AST) -> bo
         )
         and m.ask(f"isinstance({value.label},{last})", node, default=1)
     ):
-        tensor = attributes.as_tensor(m, value)
+        tensor = promotion.as_tensor(m, value)
     if tensor is not None:
         if last == "Tensor":
             return True
@@ -209,7 +209,7 @@ def _is_instance(m: Interpreter, value: Value, kind: Value, node: ast.AST) -> bo
     if last == "Parameter" and not answer and isinstance(value, Unknown) and value.home is not None and m.run == 1:
         value.home[0].plain.add(value.home[1])
     if answer and isinstance(value, Unknown) and isinstance(kind, ClassValue):
-        obj = attributes.as_object(m, value)
+        obj = promotion.as_object(m, value)
         if obj is not None and obj.cls is None:
             obj.cls, obj.is_module = kind.info, m.index.is_module(kind.info)
     return answer
@@ -282,7 +282,7 @@ def _iterate(m: Interpreter, name: str, args: list[Value], node: ast.AST) -> Val
 
 
 def _number(m: Interpreter, name: str, value: Value, node: ast.AST) -> Value:
-    tensor = attributes.maybe_tensor(value)
+    tensor = promotion.maybe_tensor(value)
     if name == "bool" and (tensor is not None or isinstance(value, Scalar)):
         return Unknown(f"bool@{m.place(node)}")  # a yes or no, decided as a condition on it would be
     if tensor is not None:
@@ -298,7 +298,7 @@ def _number(m: Interpreter, name: str, value: Value, node: ast.AST) -> Value:
 
 
 def _type(value: Value) -> Value:
-    tensor = attributes.maybe_tensor(value)
+    tensor = promotion.maybe_tensor(value)
     if tensor is not None:
         return Const(("type", tensor.type_name or ("Parameter" if tensor.is_parameter else "Tensor")))
     if isinstance(value, Obj) and value.cls is not None and value.exact:
@@ -307,7 +307,7 @@ def _type(value: Value) -> Value:
 
 
 def _reduce(m: Interpreter, name: str, args: list[Value]) -> Value:
-    if any(attributes.maybe_tensor(a) is not None for a in args):
+    if any(promotion.maybe_tensor(a) is not None for a in args):
         return m.fresh(name, args)
     numbers = [a.value for a in args if isinstance(a, Const) and isinstance(a.value, (int, float))]
     if name in ("min", "max") and len(numbers) == len(args) > 1:
@@ -326,7 +326,7 @@ def library(m: Interpreter, label: str, args: list[Value], keywords: dict[str, V
     if last in ("partial", "partialmethod") and args:
         return Partial(args[0], args[1:], keywords)
     if label in ("copy.copy", "copy.deepcopy") and args:
-        tensor = attributes.as_tensor(m, args[0]) if not isinstance(args[0], Obj) else None
+        tensor = promotion.as_tensor(m, args[0]) if not isinstance(args[0], Obj) else None
         if isinstance(args[0], Obj):
             return _copied_object(m, args[0])
         if tensor is None:
@@ -341,7 +341,7 @@ def library(m: Interpreter, label: str, args: list[Value], keywords: dict[str, V
         )
         return shallow
     if last == "__setattr__" and len(args) >= 3:
-        attributes.write(m, args[-3], _attribute_name(args[-2]), args[-1])
+        attribute_writes.write(m, args[-3], _attribute_name(args[-2]), args[-1])
         return NOTHING
     if last in ("cast", "wraps", "ensure_future") and args:
         return args[-1]
@@ -387,7 +387,7 @@ def method(
 def _list_method(m: Interpreter, receiver: ListValue, name: str, args: list[Value]) -> Value:
     if name in ("append", "add") and args:
         receiver.items.append(args[0])
-        attributes.note_slot(m, receiver, len(receiver.items) - 1, args[0], None)
+        attribute_writes.note_slot(m, receiver, len(receiver.items) - 1, args[0], None)
         return NOTHING
     if name in ("extend", "update") and args and isinstance(args[0], ListValue):
         receiver.items.extend(args[0].items)
@@ -422,7 +422,7 @@ def _dict_method(
         default = args[1] if len(args) > 1 else NOTHING
         if name == "setdefault":
             receiver.items[key] = default
-            attributes.note_slot(m, receiver, key, default, None)
+            attribute_writes.note_slot(m, receiver, key, default, None)
         elif not receiver.closed and not m.ask(
             f"{label_of(args[0])} in {receiver.label}", m.frame.statement, default=0
         ):
@@ -437,7 +437,7 @@ def _dict_method(
         return NOTHING
     if name == "clear":
         for key, old in live.items():
-            attributes.note_slot(m, receiver, key, NOTHING, old)
+            attribute_writes.note_slot(m, receiver, key, NOTHING, old)
         receiver.items.clear()
         return NOTHING
     if name == "copy":
@@ -476,16 +476,18 @@ def module_method(
     if name in ("register_parameter", "register_buffer") and (args or "name" in keywords):
         key = _attribute_name(args[0] if args else keywords["name"])
         value = args[1] if len(args) > 1 else keywords.get("param", keywords.get("tensor", NOTHING))
-        tensor = attributes.as_tensor(m, value)
+        tensor = promotion.as_tensor(m, value)
         if tensor is not None and name == "register_buffer" and tensor.is_parameter:
             tensor = tensor.alias()
         persistent = keywords.get("persistent", args[2] if len(args) > 2 else None)
         if name == "register_buffer" and isinstance(persistent, Const) and persistent.value is False:
             obj.unsaved.add(key)
-        attributes.write(m, obj, key, tensor or value, Binding.PARAMETER if tensor is not None else Binding.ATTRIBUTE)
+        attribute_writes.write(
+            m, obj, key, tensor or value, Binding.PARAMETER if tensor is not None else Binding.ATTRIBUTE
+        )
         return NOTHING
     if name in ("register_module", "add_module") and len(args) > 1:
-        attributes.write(m, obj, _attribute_name(args[0]), args[1])
+        attribute_writes.write(m, obj, _attribute_name(args[0]), args[1])
         return NOTHING
     if name in ("named_parameters", "named_buffers", "parameters", "buffers"):
         wanted = "parameters" in name
@@ -504,6 +506,6 @@ def module_method(
     if name in ("to", "cuda", "cpu", "half", "float", "eval", "train", "requires_grad_", "apply", "type"):
         return obj
     if name in ("modules", "children", "named_modules", "named_children"):
-        child = attributes.element_of(m, Unknown(f"{obj.label}.modules()", (obj, "modules()")), "*")
+        child = promotion.element_of(m, Unknown(f"{obj.label}.modules()", (obj, "modules()")), "*")
         return ListValue([ListValue([Unknown("name"), child]) if name.startswith("named") else child], closed=False)
     return Unknown(f"{obj.label}.{name}({','.join(label_of(a) for a in args)})")

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from rebindlint.execution.attributes import names_weight
 from rebindlint.execution.cells import Captured, Edge, owned_storages
 from rebindlint.execution.containers import is_key_by_shape
 from rebindlint.execution.facts import local_fact, make_fact
@@ -15,6 +14,7 @@ from rebindlint.execution.foreign import Holder
 from rebindlint.execution.graphs import captured_anew
 from rebindlint.execution.guards import asks_flag, guard_of
 from rebindlint.execution.interpreter import Interpreter, Site
+from rebindlint.execution.naming import names_weight
 from rebindlint.execution.places import place_of
 from rebindlint.execution.tensors import resized
 from rebindlint.execution.twice import Outcome, shared_roots

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from rebindlint.execution import attributes, expressions, ranks, tensors
+from rebindlint.execution import expressions, promotion, ranks, tensors
 from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.settled import settled
 from rebindlint.execution.values import (
@@ -152,7 +152,7 @@ def _identical(m: Interpreter, left: Value, right: Value, node: ast.AST) -> bool
         return _is_none(m, left, node)
     if isinstance(left, Const) and left.value is None:
         return _is_none(m, right, node)
-    first, second = attributes.maybe_tensor(left), attributes.maybe_tensor(right)
+    first, second = promotion.maybe_tensor(left), promotion.maybe_tensor(right)
     if first is not None and second is not None:
         return first is second
     if left is right:
@@ -182,7 +182,7 @@ def _equal(m: Interpreter, left: Value, right: Value, node: ast.AST) -> bool:
         return _is_none(m, left, node)
     if isinstance(left, ClassValue) and isinstance(right, ClassValue):
         return left.info is right.info
-    if attributes.maybe_tensor(left) is not None or attributes.maybe_tensor(right) is not None:
+    if promotion.maybe_tensor(left) is not None or promotion.maybe_tensor(right) is not None:
         return bool(m.ask("?", node))
     if isinstance(left, ListValue) and isinstance(right, ListValue) and left.closed and right.closed:
         return len(left.items) == len(right.items) and all(
@@ -216,7 +216,7 @@ def _take_type(m: Interpreter, left: Value, right: Value) -> None:
     if not (isinstance(left, Unknown) and left.made_from is not None and left.made_from[0] == "type"):
         return
     name = right.value[1] if isinstance(right, Const) and isinstance(right.value, tuple) else ""
-    tensor = attributes.as_tensor(m, left.made_from[1][0]) if name in ("Tensor", "Parameter") else None
+    tensor = promotion.as_tensor(m, left.made_from[1][0]) if name in ("Tensor", "Parameter") else None
     if tensor is not None:
         tensor.is_parameter = name == "Parameter"
         if not tensor.is_parameter and isinstance(thing := left.made_from[1][0], Unknown) and thing.home is not None:

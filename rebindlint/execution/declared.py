@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rebindlint.execution import attributes, tensors
+from rebindlint.execution import attribute_writes, promotion, tensors
 from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.values import NOTHING, Const, Obj, Value
 from rebindlint.model import Binding, HelperKind
@@ -32,10 +32,10 @@ def declared(m: Interpreter, name: str, args: list[Value], keywords: dict[str, V
     if kind is None:
         return None
     given = [*args, *keywords.values()]
-    owner = attributes.as_object(m, given[0]) if given else None
+    owner = promotion.as_object(m, given[0]) if given else None
     if owner is None or len(given) < 3 or not isinstance(given[1], Const) or not isinstance(given[1].value, str):
         return NOTHING
-    tensor = attributes.as_tensor(m, given[2])
+    tensor = promotion.as_tensor(m, given[2])
     if tensor is not None:
         _bind(m, owner, given[1].value, tensors.parameter(m, tensor), copies=kind != "rebinds")
         key = (id(owner), given[1].value)
@@ -46,9 +46,9 @@ def declared(m: Interpreter, name: str, args: list[Value], keywords: dict[str, V
 
 def _bind(m: Interpreter, owner: Obj, name: str, value: Value, *, copies: bool) -> None:
     held = owner.attributes.get(name)
-    current = attributes.maybe_tensor(held) if held is not None else None
-    source = attributes.maybe_tensor(value)
+    current = promotion.maybe_tensor(held) if held is not None else None
+    source = promotion.maybe_tensor(value)
     if copies and m.run == 2 and current is not None and source is not None:
         tensors.copy_into(m, current, source)
     else:
-        attributes.write(m, owner, name, value, Binding.PARAMETER)
+        attribute_writes.write(m, owner, name, value, Binding.PARAMETER)

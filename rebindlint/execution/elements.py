@@ -49,7 +49,7 @@ def new_element(m: Interpreter, owner: Obj, name: str, label: str, node: ast.AST
 
 def listed(m: Interpreter, container: Value, of: str = "") -> ListValue | None:
     """The elements of a container whose elements' class is known, one for all; ``of``: the method of a dictionary that gives them."""
-    from rebindlint.execution.attributes import element_of
+    from rebindlint.execution.promotion import element_of
 
     home = container.home if isinstance(container, (Obj, Unknown)) else None
     if home is None or (isinstance(container, Obj) and container.cls is not None):

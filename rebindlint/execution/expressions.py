@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from rebindlint.execution import attributes, calls, conditions, layout, tensors
+from rebindlint.execution import attribute_writes, attributes, calls, conditions, layout, promotion, tensors
 from rebindlint.execution.containers import is_key_by_shape, put_by_shape
 from rebindlint.execution.interpreter import MAX_STEPS, Interpreter, OutOfBudget, Raised
 from rebindlint.execution.values import (
@@ -100,7 +100,7 @@ def _subscript(m: Interpreter, node: ast.Subscript, env: Env) -> Value:
 
 
 def subscript(m: Interpreter, holder: Value, index: Value | None, node: ast.Subscript) -> Value:
-    tensor = attributes.maybe_tensor(holder)
+    tensor = promotion.maybe_tensor(holder)
     if tensor is not None:
         return tensors.element(m, tensor, index if index is not None else Unknown(text_of(node.slice)))
     if isinstance(holder, ListValue):
@@ -143,7 +143,7 @@ def subscript(m: Interpreter, holder: Value, index: Value | None, node: ast.Subs
     if isinstance(holder, Obj) and holder.cls is None and holder.home is not None:
         holder = Unknown(holder.label, holder.home)
     if isinstance(holder, Unknown) and holder.home is not None and is_stable(label) and index is not None:
-        return attributes.element_of(m, holder, label, index)
+        return promotion.element_of(m, holder, label, index)
     return Unknown(f"{label_of(holder)}[{label}]")
 
 
@@ -236,7 +236,7 @@ def _unary(m: Interpreter, node: ast.UnaryOp, env: Env) -> Value:
     if isinstance(node.op, ast.Not):
         return Const(not conditions.truth(m, node.operand, env))
     value = evaluate(m, node.operand, env)
-    tensor = attributes.operand(m, value)
+    tensor = promotion.operand(m, value)
     if tensor is not None:
         return m.fresh(type(node.op).__name__, [tensor], dtype=tensor.dtype, shape=tensor.shape)
     if isinstance(value, Const) and isinstance(value.value, (int, float)):
@@ -256,7 +256,7 @@ def _binary(m: Interpreter, node: ast.BinOp, env: Env) -> Value:
 
 def binary(m: Interpreter, op: ast.operator, left: Value, right: Value) -> Value:
     name = type(op).__name__
-    first, second = attributes.operand(m, left), attributes.operand(m, right)
+    first, second = promotion.operand(m, left), promotion.operand(m, right)
     if first is not None or second is not None:
         tensor = first or second
         assert tensor is not None
@@ -374,7 +374,7 @@ def items_of(m: Interpreter, value: Value, node: ast.AST) -> tuple[list[Value], 
     if isinstance(value, DictValue):
         keys: list[Value] = [Const(k) for k in value.items if k is not None]
         return keys[:_MAX_ITEMS] or ([] if value.closed else [Unknown(f"{value.label}.key")]), value.closed
-    tensor = attributes.maybe_tensor(value)
+    tensor = promotion.maybe_tensor(value)
     if tensor is not None:
         return [tensors.element(m, tensor, Unknown("item"))], False
     if isinstance(value, Const) and isinstance(value.value, (str, tuple)):
@@ -385,7 +385,7 @@ def items_of(m: Interpreter, value: Value, node: ast.AST) -> tuple[list[Value], 
     if isinstance(value, Obj) and value.cls is None and value.home is not None:
         value = Unknown(value.label, value.home)
     if isinstance(value, Unknown) and value.home is not None:
-        return [attributes.element_of(m, value, "*")], False
+        return [promotion.element_of(m, value, "*")], False
     return [Unknown(f"{label_of(value)}[*]")], False
 
 
@@ -424,7 +424,7 @@ def bind(m: Interpreter, target: ast.expr, value: Value, env: Env) -> None:
         else:
             _bind_declared(m, target.id, value, env, function)
     elif isinstance(target, ast.Attribute):
-        attributes.write(m, evaluate(m, target.value, env), target.attr, value)
+        attribute_writes.write(m, evaluate(m, target.value, env), target.attr, value)
     elif isinstance(target, ast.Subscript):
         index = None if isinstance(target.slice, ast.Slice) else evaluate(m, target.slice, env)
         bind_slot(m, evaluate(m, target.value, env), index, value)
@@ -440,7 +440,7 @@ def _bind_declared(m: Interpreter, name: str, value: Value, env: Env, function: 
     if name in function.globals:
         old = m.globals.get((env.module.name, name))
         m.globals[(env.module.name, name)] = value
-        attributes.note_slot(m, env.module, name, value, old)
+        attribute_writes.note_slot(m, env.module, name, value, old)
         return
     if name in function.nonlocals:
         outer = env.parent
@@ -456,7 +456,7 @@ def _unpack(m: Interpreter, value: Value, target: ast.Tuple | ast.List) -> list[
     count = len(target.elts)
     if isinstance(value, ListValue) and len(value.items) >= count:
         return value.items
-    tensor = attributes.maybe_tensor(value)
+    tensor = promotion.maybe_tensor(value)
     if tensor is not None:
         if tensor.storage.born == m.run and not tensor.path and not tensor.is_parameter and not tensor.home:
             return [m.fresh(f"unpack{i}", [tensor], certain=tensor.certain) for i in range(count)]
@@ -467,9 +467,9 @@ def _unpack(m: Interpreter, value: Value, target: ast.Tuple | ast.List) -> list[
 
 def bind_slot(m: Interpreter, holder: Value, index: Value | None, value: Value) -> None:
     """``holder[index] = value``: a write into a tensor, a slot of a container, or a registered tensor of a module."""
-    tensor = attributes.maybe_tensor(holder)
+    tensor = promotion.maybe_tensor(holder)
     if tensor is None and isinstance(holder, Unknown) and index is None:
-        tensor = attributes.as_tensor(m, holder)
+        tensor = promotion.as_tensor(m, holder)
     if tensor is not None:
         part = (
             tensors.element(m, tensor, index) if isinstance(index, Value) and not isinstance(index, Tensor) else tensor
@@ -482,19 +482,17 @@ def bind_slot(m: Interpreter, holder: Value, index: Value | None, value: Value) 
         if is_key_by_shape(key):
             put_by_shape(value)
         holder.items[key] = value
-        attributes.note_slot(m, holder, key, value, old)
+        attribute_writes.note_slot(m, holder, key, value, old)
     elif isinstance(holder, ListValue) and isinstance(index, Const) and isinstance(index.value, int):
         if -len(holder.items) <= index.value < len(holder.items):
             old = holder.items[index.value]
             holder.items[index.value] = value
-            attributes.note_slot(m, holder, index.value % max(len(holder.items), 1), value, old)
-    elif (
-        isinstance(holder, (Unknown, Obj)) and (obj := attributes.as_object(m, holder)) is not None and obj.cls is None
-    ):
+            attribute_writes.note_slot(m, holder, index.value % max(len(holder.items), 1), value, old)
+    elif isinstance(holder, (Unknown, Obj)) and (obj := promotion.as_object(m, holder)) is not None and obj.cls is None:
         name = f"[{key_of(index)!r}]"
         old = obj.attributes.get(name)
         obj.attributes[name] = value
-        attributes.note_slot(m, obj, name, value, old)
+        attribute_writes.note_slot(m, obj, name, value, old)
     elif isinstance(holder, Obj):
         method = attributes.read(m, holder, "__setitem__", m.frame.statement) if holder.cls is not None else None
         if isinstance(method, Function):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from rebindlint.execution.attributes import names_weight
 from rebindlint.execution.cells import Captured
 from rebindlint.execution.foreign import MADE, Holder
 from rebindlint.execution.interpreter import Interpreter, Site
+from rebindlint.execution.naming import names_weight
 from rebindlint.execution.places import place_of
 from rebindlint.execution.twice import Outcome
 from rebindlint.execution.values import (

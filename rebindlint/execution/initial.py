@@ -16,6 +16,7 @@ from rebindlint.execution.elements import element_classes
 from rebindlint.execution.exchanged import exchange_class
 from rebindlint.execution.interpreter import Interpreter, Raised, Site
 from rebindlint.execution.makers import is_set_by_makers
+from rebindlint.execution.naming import names_weight
 from rebindlint.execution.torch_table import SIZED
 from rebindlint.execution.values import (
     ClassValue,
@@ -74,23 +75,6 @@ MODULE_METHODS = frozenset(
         "type",
     }
 )
-_NO_MODULE = (
-    "quant_method",
-    "quant_config",
-    "config",
-    "scheme",
-    "kernel",
-    "impl",
-    "backend",
-    "method",
-    "experts_cls",
-    "moe_kernel",
-)
-
-
-def names_no_module(name: str) -> bool:
-    """Attributes that by their name hold something that is no ``nn.Module``."""
-    return name.endswith(_NO_MODULE)
 
 
 def _all_writes(m: Interpreter, cls: ClassInfo, name: str) -> list[InitWrite]:
@@ -437,7 +421,8 @@ def _origin(m: Interpreter, write: InitWrite, node: ast.expr, tensor: Tensor) ->
 
 def tie(m: Interpreter, obj: Obj) -> None:
     """Let modules share the parameters that the object's constructor makes them share."""
-    from rebindlint.execution.attributes import as_object, as_tensor, read
+    from rebindlint.execution.attributes import read
+    from rebindlint.execution.promotion import as_object, as_tensor
 
     for base in m.index.mro(obj.cls) if obj.cls is not None else ():
         for left, name, right, other in base.ties:
@@ -500,8 +485,6 @@ def exists(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> bool:
 
 def _is_foreign_weight(m: Interpreter, obj: Obj, name: str) -> bool:
     """A weight's name that the files of the method which made the layer's weights never mention: another method's layers have it."""
-    from rebindlint.execution.attributes import names_weight
-
     cls = m.created_by.get(id(obj))
     if cls is None or name in obj.initial or name == "bias" or not names_weight(name):
         return False  # a bias is the layer's own affair

@@ -6,8 +6,8 @@ import ast
 import re
 
 from rebindlint.execution import (
-    attributes,
     builtin_calls,
+    promotion,
     tensors,
     torch_table,
 )
@@ -71,7 +71,7 @@ def call_outside(m: Interpreter, label: str, args: list[Value], keywords: dict[s
     if label.startswith("torch.") or last in ("Parameter", "UninitializedParameter"):
         return tensors.function(m, label, args, keywords, node)
     if last.endswith("Parameter") and names_class(last):
-        data = attributes.maybe_tensor(args[0] if args else keywords.get("data", NOTHING))
+        data = promotion.maybe_tensor(args[0] if args else keywords.get("data", NOTHING))
         if data is not None:  # a class of parameters of the engine that a plugin is made for
             return parameter_of(m, data, last, keywords)
     known = builtin_calls.library(m, label, args, keywords, node)
@@ -90,7 +90,7 @@ def summarise(m: Interpreter, label: str, args: list[Value], keywords: dict[str,
     every = [made_of(value) for value in (*args, *keywords.values())]
     name = label.rpartition(".")[2]
     reorders = _REORDERS.search(name) is not None
-    found = ((v, attributes.operand(m, v) if reorders else attributes.maybe_tensor(v)) for v in every)
+    found = ((v, promotion.operand(m, v) if reorders else promotion.maybe_tensor(v)) for v in every)
     given = [t for v, t in found if t is not None or (isinstance(v, ListValue) and _holds_tensor(v))]
     inner = ",".join(label_of(a) for a in every)
     if not given or name.lstrip("_").startswith(_NO_EFFECT) or name.endswith(("_cls", "_class")):
@@ -121,7 +121,7 @@ def _not_entered(m: Interpreter, label: str, node: ast.AST, assumed: Assumption)
 
 
 def _holds_tensor(value: ListValue) -> bool:
-    return any(attributes.maybe_tensor(item) is not None for item in value.items)
+    return any(promotion.maybe_tensor(item) is not None for item in value.items)
 
 
 def parameter_of(m: Interpreter, data: Value | None, name: str, keywords: dict[str, Value]) -> Tensor:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rebindlint.execution import calls
-from rebindlint.execution.attributes import names_weight
 from rebindlint.execution.cells import Captured
 from rebindlint.execution.containers import fill_containers
 from rebindlint.execution.interpreter import (
@@ -15,6 +14,7 @@ from rebindlint.execution.interpreter import (
     OutOfBudget,
     Raised,
 )
+from rebindlint.execution.naming import names_weight
 from rebindlint.execution.values import (
     DELETED,
     LOST,

@@ -19,6 +19,7 @@ from rebindlint.execution.values import (
     is_stable,
     label_of,
 )
+from rebindlint.model import Binding
 
 __all__ = [
     "AMBIGUOUS",
@@ -32,6 +33,7 @@ __all__ = [
     "is_concrete",
     "is_tensor_name",
     "method",
+    "move",
     "resized",
     "view",
 ]
@@ -310,7 +312,7 @@ def _sizes(args: list[Value]) -> tuple[Value, ...]:
 
 
 def _set(m: Interpreter, tensor: Tensor, args: list[Value]) -> Tensor:
-    from rebindlint.execution.attributes import as_tensor, move
+    from rebindlint.execution.promotion import as_tensor
 
     source = as_tensor(m, args[0]) if args else None
     if source is not None:
@@ -343,7 +345,7 @@ def _in_place(m: Interpreter, tensor: Tensor, name: str, args: list[Value], keyw
 
 
 def _as_tensor(m: Interpreter, value: Value) -> Tensor | None:
-    from rebindlint.execution.attributes import as_tensor
+    from rebindlint.execution.promotion import as_tensor
 
     return as_tensor(m, value)
 
@@ -360,6 +362,17 @@ def copy_into(m: Interpreter, target: Tensor, source: Tensor) -> None:
     else:
         m.write(target, m.term(source), source.storage.epochs, sources)
     m.copied(target, source)
+
+
+def move(m: Interpreter, target: Tensor, source: Tensor) -> None:
+    """``target`` shows the memory of ``source`` from now on."""
+    old, before = target.alias(), m.moved.get(id(target))
+    if before is not None:
+        m.moved_earlier.setdefault(id(target), []).append(before)
+    target.storage, target.path, target.strided = source.storage, source.path, source.strided
+    target.dtype, target.shape, target.certain = source.dtype, source.shape, source.certain
+    m.moved[id(target)] = m.site(Binding.DATA, source, old)
+    m.keep.append(target)
 
 
 # ---- functions of torch
@@ -499,8 +512,6 @@ def _custom(m: Interpreter, name: str, every: list[Value], node: ast.AST) -> Val
 def _swap(m: Interpreter, args: list[Value]) -> Value:
     left, right = _as_tensor(m, args[0]), _as_tensor(m, args[1])
     if left is not None and right is not None:
-        from rebindlint.execution.attributes import move
-
         kept = left.alias()
         for target, source in ((left, right), (right, kept)):
             move(m, target, source)

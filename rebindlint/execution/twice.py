@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from rebindlint.execution import calls, initial, ranks
 from rebindlint.execution.annotations import annotated
-from rebindlint.execution.attributes import names_weight
 from rebindlint.execution.cells import Captured, Edge, walk
 from rebindlint.execution.containers import fill_containers
 from rebindlint.execution.interpreter import (
@@ -23,6 +22,7 @@ from rebindlint.execution.interpreter import (
     Returned,
     Site,
 )
+from rebindlint.execution.naming import names_weight
 from rebindlint.execution.oracle import Oracle
 from rebindlint.execution.reload import Unloadable, reload
 from rebindlint.execution.values import (
