@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rebindlint.execution import initial, tensors
+from rebindlint.execution import in_place, initial
 from rebindlint.execution.interpreter import Interpreter, Raised
 from rebindlint.execution.naming import names_weight
 from rebindlint.execution.promotion import as_object, as_tensor, maybe_tensor, turned_tensor
@@ -57,7 +57,7 @@ def _write_tensor(m: Interpreter, target: Tensor, name: str, value: Value) -> No
     source = as_tensor(m, value)
     if source is None:
         return
-    tensors.move(m, target, source)
+    in_place.move(m, target, source)
 
 
 def _write_object(m: Interpreter, obj: Obj, name: str, value: Value, binding: Binding) -> None:

@@ -16,7 +16,7 @@ from rebindlint.execution.guards import asks_flag, guard_of
 from rebindlint.execution.interpreter import Interpreter, Site
 from rebindlint.execution.naming import names_weight
 from rebindlint.execution.places import place_of
-from rebindlint.execution.tensors import resized
+from rebindlint.execution.sizes import resized
 from rebindlint.execution.twice import Outcome, shared_roots
 from rebindlint.execution.values import (
     DELETED,

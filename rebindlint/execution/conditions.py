@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from rebindlint.execution import expressions, promotion, ranks, tensors
+from rebindlint.execution import expressions, promotion, ranks
+from rebindlint.execution.dtypes import same_dtype
 from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.settled import settled
 from rebindlint.execution.values import (
@@ -199,7 +200,7 @@ def _equal(m: Interpreter, left: Value, right: Value, node: ast.AST) -> bool:
     if a.startswith("ptr") and b.startswith("ptr"):
         return False  # equal labels were equal already: other storage, other address
     if _is_dtype(a) and _is_dtype(b):
-        return tensors.same_dtype(m, a, b, node)
+        return same_dtype(m, a, b, node)
     if not (is_stable(a) and is_stable(b)):
         return bool(m.ask("?", node))
     if isinstance(left, (Const, ClassValue)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rebindlint.execution import attribute_writes, promotion, tensors
+from rebindlint.execution import attribute_writes, in_place, promotion, torch_functions
 from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.values import NOTHING, Const, Obj, Value
 from rebindlint.model import Binding, HelperKind
@@ -37,7 +37,7 @@ def declared(m: Interpreter, name: str, args: list[Value], keywords: dict[str, V
         return NOTHING
     tensor = promotion.as_tensor(m, given[2])
     if tensor is not None:
-        _bind(m, owner, given[1].value, tensors.parameter(m, tensor), copies=kind != "rebinds")
+        _bind(m, owner, given[1].value, torch_functions.parameter(m, tensor), copies=kind != "rebinds")
         key = (id(owner), given[1].value)
         if own is None and key in m.sites:
             m.sites[key] = replace(m.sites[key], binding=Binding.REPLACE, helper=outside)
@@ -49,6 +49,6 @@ def _bind(m: Interpreter, owner: Obj, name: str, value: Value, *, copies: bool) 
     current = promotion.maybe_tensor(held) if held is not None else None
     source = promotion.maybe_tensor(value)
     if copies and m.run == 2 and current is not None and source is not None:
-        tensors.copy_into(m, current, source)
+        in_place.copy_into(m, current, source)
     else:
         attribute_writes.write(m, owner, name, value, Binding.PARAMETER)

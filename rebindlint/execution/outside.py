@@ -8,7 +8,7 @@ import re
 from rebindlint.execution import (
     builtin_calls,
     promotion,
-    tensors,
+    torch_functions,
     torch_table,
 )
 from rebindlint.execution.declared import declared
@@ -69,7 +69,7 @@ def call_outside(m: Interpreter, label: str, args: list[Value], keywords: dict[s
     if label.startswith("torch.nn.") and names_class(last) and last not in _NO_MODULES:
         return foreign_module(m, f"{label}()", WITH_WEIGHT.fullmatch(last) is not None)
     if label.startswith("torch.") or last in ("Parameter", "UninitializedParameter"):
-        return tensors.function(m, label, args, keywords, node)
+        return torch_functions.function(m, label, args, keywords, node)
     if last.endswith("Parameter") and names_class(last):
         data = promotion.maybe_tensor(args[0] if args else keywords.get("data", NOTHING))
         if data is not None:  # a class of parameters of the engine that a plugin is made for
@@ -126,6 +126,6 @@ def _holds_tensor(value: ListValue) -> bool:
 
 def parameter_of(m: Interpreter, data: Value | None, name: str, keywords: dict[str, Value]) -> Tensor:
     """A parameter of the class ``name`` over ``data``; what else its constructor is given are its attributes."""
-    made = tensors.parameter(m, data, name)
+    made = torch_functions.parameter(m, data, name)
     made.attributes.update({k: v for k, v in keywords.items() if k not in ("data", "requires_grad")})
     return made

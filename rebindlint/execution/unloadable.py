@@ -5,8 +5,8 @@ from __future__ import annotations
 from rebindlint.execution import ranks
 from rebindlint.execution.cells import Captured
 from rebindlint.execution.compare import current
+from rebindlint.execution.dtypes import is_concrete
 from rebindlint.execution.interpreter import Interpreter
-from rebindlint.execution.tensors import is_concrete
 from rebindlint.execution.twice import Outcome
 from rebindlint.execution.values import Obj, Tensor
 
