@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rebindlint.execution import in_place, initial
+from rebindlint.execution.constructor_writes import is_empty_buffer, is_submodule
 from rebindlint.execution.interpreter import Interpreter, Raised
 from rebindlint.execution.naming import names_weight
 from rebindlint.execution.promotion import as_object, as_tensor, maybe_tensor, turned_tensor
@@ -119,7 +120,7 @@ def may_be_computed(m: Interpreter, obj: Obj, name: str) -> bool:
 def _register(m: Interpreter, obj: Obj, name: str, tensor: Tensor | None, binding: Binding) -> None:
     if not obj.is_module:
         return
-    if m.run == 1 and tensor is not None and not tensor.is_parameter and initial.is_empty_buffer(m, obj, name):
+    if m.run == 1 and tensor is not None and not tensor.is_parameter and is_empty_buffer(m, obj, name):
         obj.registered.add(name)
         obj.unsaved.add(name)
     if binding is Binding.PARAMETER:
@@ -183,7 +184,7 @@ def delete(m: Interpreter, target: Value, name: str) -> None:
         old = initial.before_write(m, target, name)
     if m.run == 1 and old is None and target.is_module and not target.born:
         target.initial.setdefault(name, ("", 0))  # the first run could delete it, so a checkpoint has it
-    if m.run == 1 and target.is_module and initial.is_submodule(m, target, name, old):
+    if m.run == 1 and target.is_module and is_submodule(m, target, name, old):
         m.lost_modules = True
     if m.run == 1 and m.governing:
         m.deleted[name] = m.governing[-1]

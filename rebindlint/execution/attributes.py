@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rebindlint.execution import constants, initial, tensors
 from rebindlint.execution.attribute_writes import bind_computed, delete, may_be_computed, note_slot, write
+from rebindlint.execution.constructor_writes import is_computed_number, is_set_below, is_written
 from rebindlint.execution.interpreter import Interpreter, Raised
 from rebindlint.execution.naming import names_weight
 from rebindlint.execution.promotion import as_object, as_tensor, maybe_tensor, turned_tensor
@@ -123,7 +124,7 @@ def _read_object(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value:
         raise Raised(f"no attribute {name}")
     if found is not None:
         return found
-    if m.lazy and not initial.is_computed_number(m, obj, name):
+    if m.lazy and not is_computed_number(m, obj, name):
         number = _number_of_weights(m, obj.label, name)
         if number is not None:
             return number
@@ -156,7 +157,7 @@ def _class_member(m: Interpreter, obj: Obj, name: str, node: ast.AST) -> Value |
     cls, method = found
     if method is not None:
         return _bind(m, method, obj, node)
-    if initial.is_written(m, obj.cls, name) or (not obj.exact and initial.is_set_below(m, obj.cls, name)):
+    if is_written(m, obj.cls, name) or (not obj.exact and is_set_below(m, obj.cls, name)):
         return None
     if cls.is_dataclass and name in cls.annotations and not obj.born:
         return None  # the default of a field, which the object need not have

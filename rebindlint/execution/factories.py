@@ -10,8 +10,8 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from rebindlint.execution import initial
 from rebindlint.execution.constructed import Constructed, literal_argument
+from rebindlint.execution.constructor_writes import last_writes
 from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.values import Obj, Value
 from rebindlint.index.classes import ClassInfo, FunctionInfo, unquoted
@@ -53,7 +53,7 @@ def _given(m: Interpreter, obj: Obj, attribute: str) -> ast.expr | None:
         return None
     key = ("given names", id(cls), attribute)
     if key not in m.index.pure:
-        writes = initial.last_writes(m, cls, attribute)
+        writes = last_writes(m, cls, attribute)
         value = writes[0].value if len(writes) == 1 else None
         m.index.pure[key] = _handed(m, cls, writes[0].function, value.id) if isinstance(value, ast.Name) else None
     found: ast.expr | None = m.index.pure[key]
