@@ -6,6 +6,7 @@ import ast
 
 from rebindlint.execution import attribute_writes, attributes, elements, promotion, tensors
 from rebindlint.execution.interpreter import Interpreter
+from rebindlint.execution.items import items_of, key_of
 from rebindlint.execution.values import (
     DELETED,
     NOTHING,
@@ -235,8 +236,6 @@ def _is_open(m: Interpreter, value: Obj) -> bool:
 
 
 def _sequence(m: Interpreter, name: str, args: list[Value], node: ast.AST) -> Value:
-    from rebindlint.execution.expressions import items_of
-
     if not args:
         return ListValue([])
     known = elements.listed(m, args[0]) if name in ("list", "tuple", "sorted") else None
@@ -254,7 +253,6 @@ def _sequence(m: Interpreter, name: str, args: list[Value], node: ast.AST) -> Va
 
 def _iterate(m: Interpreter, name: str, args: list[Value], node: ast.AST) -> Value:
     from rebindlint.execution import calls
-    from rebindlint.execution.expressions import items_of
 
     if name == "range":
         numbers = [a.value for a in args if isinstance(a, Const) and isinstance(a.value, int)]
@@ -406,8 +404,6 @@ def _list_method(m: Interpreter, receiver: ListValue, name: str, args: list[Valu
 def _dict_method(
     m: Interpreter, receiver: DictValue, name: str, args: list[Value], keywords: dict[str, Value]
 ) -> Value:
-    from rebindlint.execution.expressions import key_of
-
     live = {k: v for k, v in receiver.items.items() if v is not DELETED}
     if name == "items":
         return ListValue([ListValue([Const(k), v]) for k, v in live.items()], receiver.closed)

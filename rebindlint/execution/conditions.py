@@ -11,6 +11,7 @@ from typing import Any
 from rebindlint.execution import expressions, promotion, ranks
 from rebindlint.execution.dtypes import same_dtype
 from rebindlint.execution.interpreter import Interpreter
+from rebindlint.execution.items import key_of
 from rebindlint.execution.settled import settled
 from rebindlint.execution.values import (
     DELETED,
@@ -254,7 +255,7 @@ def _contained(m: Interpreter, left: Value, right: Value, node: ast.AST) -> bool
     if isinstance(right, ListValue) and right.closed:
         return any(_equal(m, left, item, node) for item in right.items)
     if isinstance(right, DictValue):
-        key = expressions.key_of(left)
+        key = key_of(left)
         if key in right.items:
             found = right.items[key]
             return found is not DELETED

@@ -3,52 +3,28 @@
 from __future__ import annotations
 
 import ast
-import operator
-import re
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from rebindlint.execution import attribute_writes, attributes, calls, conditions, layout, promotion, tensors
-from rebindlint.execution.containers import is_key_by_shape, put_by_shape
-from rebindlint.execution.interpreter import MAX_STEPS, Interpreter, OutOfBudget, Raised
+from rebindlint.execution import attributes, calls, conditions, targets
+from rebindlint.execution.arithmetic import binary, unary
+from rebindlint.execution.interpreter import MAX_STEPS, Interpreter, OutOfBudget
+from rebindlint.execution.items import items_of, key_of, subscript
 from rebindlint.execution.values import (
     NOTHING,
-    ClassValue,
     Const,
     DictValue,
     Env,
     External,
     Function,
     ListValue,
-    Obj,
-    Scalar,
     Tensor,
     Unknown,
     Value,
-    is_stable,
     label_of,
 )
-from rebindlint.index.classes import FunctionInfo
-from rebindlint.index.modules import text_of
 
-__all__ = ["bind", "evaluate", "generated", "items_of", "key_of"]
-
-_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-    ast.BitOr: operator.or_,
-    ast.BitAnd: operator.and_,
-    ast.BitXor: operator.xor,
-}
-_MAX_ITEMS = 16
-_SHAPE = re.compile(r"shape\d+")
+__all__ = ["evaluate", "generated", "items_of"]
 
 
 def evaluate(m: Interpreter, node: ast.expr, env: Env) -> Value:
@@ -99,78 +75,6 @@ def _subscript(m: Interpreter, node: ast.Subscript, env: Env) -> Value:
     return subscript(m, holder, index, node)
 
 
-def subscript(m: Interpreter, holder: Value, index: Value | None, node: ast.Subscript) -> Value:
-    tensor = promotion.maybe_tensor(holder)
-    if tensor is not None:
-        return tensors.element(m, tensor, index if index is not None else Unknown(text_of(node.slice)))
-    if isinstance(holder, ListValue):
-        if (
-            isinstance(index, Const)
-            and isinstance(index.value, int)
-            and -len(holder.items) <= index.value < len(holder.items)
-        ):
-            return holder.items[index.value]
-        if isinstance(node.slice, ast.Slice):
-            return _slice(holder, node.slice)
-        return holder.items[0] if holder.items else Unknown("item")
-    if isinstance(holder, DictValue):
-        key = key_of(index)
-        if key in holder.items:
-            return holder.items[key]
-        if holder.label:
-            value = Unknown(f"{holder.label}[{label_of(index) if index is not None else ':'}]")
-            if not holder.closed or key is not None:
-                holder.items.setdefault(key, value)
-            return value
-        return Unknown("item")
-    if (
-        isinstance(holder, Const)
-        and isinstance(holder.value, (str, tuple))
-        and isinstance(index, Const)
-        and isinstance(index.value, int)
-    ):
-        try:
-            return Const(holder.value[index.value])
-        except IndexError:
-            return Unknown("item")
-    if isinstance(holder, (Function, ClassValue)):
-        return holder
-    if isinstance(holder, Unknown) and isinstance(index, Const) and isinstance(index.value, int):
-        sizes = m.sizes.get(int(holder.label[5:])) if _SHAPE.fullmatch(holder.label) else None
-        if sizes is not None and -len(sizes) <= index.value < len(sizes):
-            return sizes[index.value]
-    label = label_of(index) if index is not None else text_of(node.slice)
-    if isinstance(holder, Obj) and holder.cls is None and holder.home is not None:
-        holder = Unknown(holder.label, holder.home)
-    if isinstance(holder, Unknown) and holder.home is not None and is_stable(label) and index is not None:
-        return promotion.element_of(m, holder, label, index)
-    return Unknown(f"{label_of(holder)}[{label}]")
-
-
-def _slice(holder: ListValue, node: ast.Slice) -> ListValue:
-    bounds = [
-        b.value if isinstance(b, ast.Constant) and isinstance(b.value, int) else None
-        for b in (node.lower, node.upper, node.step)
-    ]
-    known = all(b is None or isinstance(b, ast.Constant) for b in (node.lower, node.upper, node.step))
-    return ListValue(
-        holder.items[bounds[0] : bounds[1] : bounds[2]] if known else list(holder.items), holder.closed and known
-    )
-
-
-def key_of(index: Value | None) -> object:
-    """What a dictionary is keyed by: constants by value, everything else by label."""
-    if isinstance(index, Const):
-        try:
-            hash(index.value)
-        except TypeError:
-            return None
-        return index.value
-    if isinstance(index, ListValue):
-        return tuple(key_of(item) for item in index.items)
-    return f"{{{label_of(index)}}}" if index is not None else None
-
-
 def _sequence(m: Interpreter, node: ast.Tuple | ast.List | ast.Set, env: Env) -> Value:
     items: list[Value] = []
     closed = True
@@ -217,7 +121,7 @@ def _conditional(m: Interpreter, node: ast.IfExp, env: Env) -> Value:
 
 def _walrus(m: Interpreter, node: ast.NamedExpr, env: Env) -> Value:
     value = evaluate(m, node.value, env)
-    bind(m, node.target, value, env)
+    targets.bind(m, node.target, value, env)
     return value
 
 
@@ -235,51 +139,11 @@ def _boolean(m: Interpreter, node: ast.BoolOp, env: Env) -> Value:
 def _unary(m: Interpreter, node: ast.UnaryOp, env: Env) -> Value:
     if isinstance(node.op, ast.Not):
         return Const(not conditions.truth(m, node.operand, env))
-    value = evaluate(m, node.operand, env)
-    tensor = promotion.operand(m, value)
-    if tensor is not None:
-        return m.fresh(type(node.op).__name__, [tensor], dtype=tensor.dtype, shape=tensor.shape)
-    if isinstance(value, Const) and isinstance(value.value, (int, float)):
-        return Const(
-            -value.value
-            if isinstance(node.op, ast.USub)
-            else value.value
-            if isinstance(node.op, ast.UAdd)
-            else ~int(value.value)
-        )
-    return Unknown(f"{type(node.op).__name__}({label_of(value)})")
+    return unary(m, node.op, evaluate(m, node.operand, env))
 
 
 def _binary(m: Interpreter, node: ast.BinOp, env: Env) -> Value:
     return binary(m, node.op, evaluate(m, node.left, env), evaluate(m, node.right, env))
-
-
-def binary(m: Interpreter, op: ast.operator, left: Value, right: Value) -> Value:
-    name = type(op).__name__
-    first, second = promotion.operand(m, left), promotion.operand(m, right)
-    if first is not None or second is not None:
-        tensor = first or second
-        assert tensor is not None
-        both = first is not None and second is not None
-        return m.fresh(name, [left, right], dtype=tensor.dtype, shape=0 if both else tensor.shape)
-    if isinstance(left, Const) and isinstance(right, Const) and not isinstance(left.value, tuple):
-        try:
-            return Const(_OPERATORS[type(op)](left.value, right.value)) if type(op) is not ast.Pow else Unknown("pow")
-        except (TypeError, ValueError, ArithmeticError, KeyError, MemoryError):
-            if left.value is None or right.value is None:
-                raise Raised("None takes part in no arithmetic") from None
-            return Unknown(name)
-    if isinstance(left, ListValue) and isinstance(right, ListValue) and isinstance(op, ast.Add):
-        return ListValue([*left.items, *right.items], left.closed and right.closed)
-    if isinstance(left, DictValue) and isinstance(right, DictValue):
-        return DictValue({**left.items, **right.items}, closed=left.closed and right.closed)
-    if isinstance(left, Scalar) or isinstance(right, Scalar):
-        label = f"({label_of(left)} {name} {label_of(right)})"
-        parts = [left, right]
-        return Scalar(label, m.epochs(parts), m.terms.of(name, m.term(left), m.term(right)), m.sources(parts))
-    if isinstance(op, (ast.Add, ast.Sub)) and (offset := layout.kept_offset(left, right)) is not None:
-        return offset
-    return Unknown(f"({label_of(left)} {name} {label_of(right)})", made_from=(name, [left, right]))
 
 
 def _format(m: Interpreter, node: ast.JoinedStr, env: Env) -> Value:
@@ -361,32 +225,10 @@ def _generate(m: Interpreter, generators: list[ast.comprehension], env: Env, emi
     first, rest = generators[0], generators[1:]
     items, closed = items_of(m, evaluate(m, first.iter, env), first.iter)
     for item in items:
-        bind(m, first.target, item, env)
+        targets.bind(m, first.target, item, env)
         if all(conditions.truth(m, test, env) for test in first.ifs):
             closed = _generate(m, rest, env, emit) and closed
     return closed
-
-
-def items_of(m: Interpreter, value: Value, node: ast.AST) -> tuple[list[Value], bool]:
-    """The items that a loop over ``value`` visits, and whether these are all; an unknown sequence is visited once."""
-    if isinstance(value, ListValue):
-        return value.items[:_MAX_ITEMS], value.closed
-    if isinstance(value, DictValue):
-        keys: list[Value] = [Const(k) for k in value.items if k is not None]
-        return keys[:_MAX_ITEMS] or ([] if value.closed else [Unknown(f"{value.label}.key")]), value.closed
-    tensor = promotion.maybe_tensor(value)
-    if tensor is not None:
-        return [tensors.element(m, tensor, Unknown("item"))], False
-    if isinstance(value, Const) and isinstance(value.value, (str, tuple)):
-        letters: list[Value] = [Const(c) for c in value.value]
-        return letters[:_MAX_ITEMS], True
-    if isinstance(value, Const) and value.value is None:
-        return [], True
-    if isinstance(value, Obj) and value.cls is None and value.home is not None:
-        value = Unknown(value.label, value.home)
-    if isinstance(value, Unknown) and value.home is not None:
-        return [promotion.element_of(m, value, "*")], False
-    return [Unknown(f"{label_of(value)}[*]")], False
 
 
 def _await(m: Interpreter, node: ast.Await | ast.Starred, env: Env) -> Value:
@@ -410,93 +252,6 @@ def _yield_from(m: Interpreter, node: ast.YieldFrom, env: Env) -> Value:
 
 def _call(m: Interpreter, node: ast.Call, env: Env) -> Value:
     return calls.evaluate_call(m, node, env)
-
-
-# ---- binding of targets
-
-
-def bind(m: Interpreter, target: ast.expr, value: Value, env: Env) -> None:
-    """``target = value`` for any kind of target."""
-    if isinstance(target, ast.Name):
-        function = env.function
-        if function is None or not (function.globals or function.nonlocals):
-            env.variables[target.id] = value
-        else:
-            _bind_declared(m, target.id, value, env, function)
-    elif isinstance(target, ast.Attribute):
-        attribute_writes.write(m, evaluate(m, target.value, env), target.attr, value)
-    elif isinstance(target, ast.Subscript):
-        index = None if isinstance(target.slice, ast.Slice) else evaluate(m, target.slice, env)
-        bind_slot(m, evaluate(m, target.value, env), index, value)
-    elif isinstance(target, ast.Starred):
-        bind(m, target.value, value, env)
-    elif isinstance(target, (ast.Tuple, ast.List)):
-        for inner, item in zip(target.elts, _unpack(m, value, target), strict=False):
-            bind(m, inner, item, env)
-
-
-def _bind_declared(m: Interpreter, name: str, value: Value, env: Env, function: FunctionInfo) -> None:
-    """In a function that declares names ``global`` or ``nonlocal``."""
-    if name in function.globals:
-        old = m.globals.get((env.module.name, name))
-        m.globals[(env.module.name, name)] = value
-        attribute_writes.note_slot(m, env.module, name, value, old)
-        return
-    if name in function.nonlocals:
-        outer = env.parent
-        while outer is not None and name not in outer.variables:
-            outer = outer.parent
-        if outer is not None:
-            outer.variables[name] = value
-            return
-    env.variables[name] = value
-
-
-def _unpack(m: Interpreter, value: Value, target: ast.Tuple | ast.List) -> list[Value]:
-    count = len(target.elts)
-    if isinstance(value, ListValue) and len(value.items) >= count:
-        return value.items
-    tensor = promotion.maybe_tensor(value)
-    if tensor is not None:
-        if tensor.storage.born == m.run and not tensor.path and not tensor.is_parameter and not tensor.home:
-            return [m.fresh(f"unpack{i}", [tensor], certain=tensor.certain) for i in range(count)]
-        return [tensors.element(m, tensor, Const(i)) for i in range(count)]
-    label = label_of(value)
-    return [Unknown(f"{label}[{i}]") for i in range(count)]
-
-
-def bind_slot(m: Interpreter, holder: Value, index: Value | None, value: Value) -> None:
-    """``holder[index] = value``: a write into a tensor, a slot of a container, or a registered tensor of a module."""
-    tensor = promotion.maybe_tensor(holder)
-    if tensor is None and isinstance(holder, Unknown) and index is None:
-        tensor = promotion.as_tensor(m, holder)
-    if tensor is not None:
-        part = (
-            tensors.element(m, tensor, index) if isinstance(index, Value) and not isinstance(index, Tensor) else tensor
-        )
-        m.write(part, m.term(value), m.epochs([value]), m.sources([value]), whole=False)
-        return
-    if isinstance(holder, DictValue):
-        key = key_of(index)
-        old = holder.items.get(key)
-        if is_key_by_shape(key):
-            put_by_shape(value)
-        holder.items[key] = value
-        attribute_writes.note_slot(m, holder, key, value, old)
-    elif isinstance(holder, ListValue) and isinstance(index, Const) and isinstance(index.value, int):
-        if -len(holder.items) <= index.value < len(holder.items):
-            old = holder.items[index.value]
-            holder.items[index.value] = value
-            attribute_writes.note_slot(m, holder, index.value % max(len(holder.items), 1), value, old)
-    elif isinstance(holder, (Unknown, Obj)) and (obj := promotion.as_object(m, holder)) is not None and obj.cls is None:
-        name = f"[{key_of(index)!r}]"
-        old = obj.attributes.get(name)
-        obj.attributes[name] = value
-        attribute_writes.note_slot(m, obj, name, value, old)
-    elif isinstance(holder, Obj):
-        method = attributes.read(m, holder, "__setitem__", m.frame.statement) if holder.cls is not None else None
-        if isinstance(method, Function):
-            calls.enter(m, method, [index or Unknown("slice"), value], {}, m.frame.statement)
 
 
 _HANDLERS: dict[type[ast.expr], Callable[[Interpreter, Any, Env], Value]] = {

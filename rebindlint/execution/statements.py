@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from rebindlint.execution import attributes, conditions, steering, tensors
+from rebindlint.execution.arithmetic import binary
 from rebindlint.execution.branches import (
     MOST_KEYS,
     Kind,
@@ -17,7 +18,7 @@ from rebindlint.execution.branches import (
     shape_of,
     weigh,
 )
-from rebindlint.execution.expressions import binary, bind, evaluate, items_of, key_of
+from rebindlint.execution.expressions import evaluate
 from rebindlint.execution.interpreter import (
     MAX_STEPS,
     BreakLoop,
@@ -27,6 +28,8 @@ from rebindlint.execution.interpreter import (
     Raised,
     Returned,
 )
+from rebindlint.execution.items import items_of, key_of
+from rebindlint.execution.targets import bind
 from rebindlint.execution.values import (
     DELETED,
     NOTHING,
