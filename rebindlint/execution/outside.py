@@ -8,6 +8,7 @@ import re
 from rebindlint.execution import (
     builtin_calls,
     promotion,
+    standard_library,
     torch_functions,
     torch_table,
 )
@@ -74,7 +75,7 @@ def call_outside(m: Interpreter, label: str, args: list[Value], keywords: dict[s
         data = promotion.maybe_tensor(args[0] if args else keywords.get("data", NOTHING))
         if data is not None:  # a class of parameters of the engine that a plugin is made for
             return parameter_of(m, data, last, keywords)
-    known = builtin_calls.library(m, label, args, keywords, node)
+    known = standard_library.call(m, label, args, keywords, node)
     if known is None and names_holder(last) and any(map(is_held, (*args, *keywords.values()))):
         _not_entered(m, label, node, Assumption.HOLDS)
         return foreign_holder(m, f"{label}@{m.place(node)}", args, keywords)
