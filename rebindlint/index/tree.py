@@ -9,11 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebindlint.discover import read_source
+from rebindlint.index import reload_facts
 from rebindlint.index.classes import ClassInfo, FunctionInfo
-from rebindlint.index.modules import Assigned, Defined, FunctionNode, Imported, Module, at_line_starts, descend
+from rebindlint.index.import_graph import imports_in, reaches
+from rebindlint.index.modules import Assigned, Defined, FunctionNode, Imported, Module, at_line_starts
+from rebindlint.index.parsing import parse
 from rebindlint.index.refusals import refusing_attributes
-from rebindlint.model import Dialect, Protocol, RebindlintError
+from rebindlint.model import Dialect, Protocol
 
 if TYPE_CHECKING:
     from rebindlint.config import Config
@@ -86,27 +88,9 @@ class Index:
         if name in self._modules:
             return self._modules[name]
         source = self.sources.get(name)
-        parsed = self._parse(source) if source is not None else None
+        parsed = parse(source, self.failures) if source is not None else None
         self._modules[name] = parsed
         return parsed
-
-    def _parse(self, source: Source) -> Module | None:
-        try:
-            text = read_source(source)
-            if _too_deep(text):
-                self.failures[source.shown] = (1, 1, "nested or chained too deeply to be analysed")
-                return None
-            tree = ast.parse(text)
-        except RebindlintError as error:
-            self.failures[source.shown] = (1, 1, str(error))
-            return None
-        except SyntaxError as error:
-            self.failures[source.shown] = (error.lineno or 1, error.offset or 1, error.msg)
-            return None
-        except (RecursionError, MemoryError, ValueError) as error:
-            self.failures[source.shown] = (1, 1, f"could not be parsed ({error})")
-            return None
-        return Module(source.module, source.shown, source.path.stem == "__init__", tree, text)
 
     # ---- names
 
@@ -309,6 +293,8 @@ class Index:
             for block in ("body", "orelse", "finalbody"):
                 stack.extend(getattr(node, block, ()))
 
+    # ---- reloads
+
     def protocol_of(self, module: str) -> Protocol:
         """How the engine that the module belongs to (vllm itself, or what plugs into it) reloads weights."""
         source = self.sources.get(module)
@@ -318,14 +304,7 @@ class Index:
     @cached_property
     def kept_live(self) -> frozenset[str]:
         """Names of tensors that the tree's own layerwise reload neither replaces before the hook nor puts back after it."""
-        names: set[str] = set()
-        for name in self.sources:
-            module = self.module(name) if name.endswith("model_loader.reload.meta") else None
-            for entry in module.names.items() if module is not None else ():
-                if entry[0].startswith("SKIP_") and entry[0].endswith("TENSORS") and isinstance(entry[1], Assigned):
-                    strings = (n.value for n in descend(entry[1].value) if isinstance(n, ast.Constant))
-                    names |= {text for text in strings if isinstance(text, str)}
-        return frozenset(names)
+        return reload_facts.kept_live(self)
 
     @cached_property
     def refusing(self) -> frozenset[str]:
@@ -335,26 +314,16 @@ class Index:
     @cached_property
     def restores_over_plain(self) -> bool:
         """Whether the tree's own layerwise reload first deletes whatever stands under the name of a parameter that it restores."""
-        for name in self.sources:
-            module = self.module(name) if name.endswith("model_loader.reload.meta") else None
-            entry = module.names.get("restore_layer_on_meta") if module is not None else None
-            if isinstance(entry, Defined):
-                return any(isinstance(n, ast.Name) and n.id == "hasattr" for n in descend(entry.node))
-        return False
+        return reload_facts.restores_over_plain(self)
 
     @cached_property
     def leaves_unsaved(self) -> bool:
         """Whether the tree's own layerwise reload puts buffers that are not persistent back without refreshing them."""
-        return any(
-            b"non_persistent" in self.bytes.get(source.shown, b"")
-            for name, source in self.sources.items()
-            if name.endswith("model_loader.reload.layerwise")
-        )
+        return reload_facts.leaves_unsaved(self)
 
     @cached_property
     def _leaves_drafts(self) -> bool:
-        reloads = any(name.endswith("model_loader.reload.layerwise") for name in self.sources)
-        return reloads and not any(b"draft_weight_update" in raw for raw in self.bytes.values())
+        return reload_facts.leaves_drafts(self)
 
     def is_of_plugin(self, module: str) -> bool:
         """Whether the engine that runs the module is somewhere else."""
@@ -373,24 +342,7 @@ class Index:
 
     def creates_cycle(self, importer: str, imported: str) -> bool:
         """Whether a top-level import of ``imported`` in ``importer`` would close a cycle of imports that is not there yet."""
-        return self._reaches(imported, importer) and not self._reaches(importer, imported)
-
-    def _reaches(self, start: str, goal: str) -> bool:
-        """Whether importing ``start`` imports ``goal``, by the imports at the top level of modules and their packages."""
-        seen: set[str] = set()
-        stack = [start]
-        while stack:
-            name = stack.pop()
-            if name == goal and name != start:
-                return True
-            if name in seen:
-                continue
-            seen.add(name)
-            stack.extend(self.imports_of(name))
-            parent = name.rpartition(".")[0]
-            if parent in self.sources and not goal.startswith(f"{parent}."):
-                stack.append(parent)
-        return False
+        return reaches(self, imported, importer) and not reaches(self, importer, imported)
 
     def imports_of(self, name: str) -> tuple[str, ...]:
         """Modules of the tree that a module imports without condition, from its text: parsing them all would take too long."""
@@ -399,7 +351,7 @@ class Index:
             source = self.sources.get(name)
             raw = self.bytes.get(source.shown, b"") if source is not None else b""
             is_package = source is not None and source.path.stem == "__init__"
-            known = self._imported[name] = tuple(m for m in _imports_in(raw, name, is_package) if m in self.sources)
+            known = self._imported[name] = tuple(m for m in imports_in(raw, name, is_package) if m in self.sources)
         return known
 
 
@@ -407,37 +359,3 @@ def import_root(source: Source) -> Path:
     """The folder that the dotted name of a file is counted from."""
     up = source.module.count(".") + (source.path.stem == "__init__")
     return source.path.parents[min(up, len(source.path.parents) - 1)]
-
-
-_IMPORT = re.compile(rb"^(?:from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]+)|import[ \t]+([^\n#]+))", re.M)
-
-
-def _imports_in(raw: bytes, module: str, is_package: bool) -> Iterator[str]:
-    for match in _IMPORT.finditer(raw):
-        dots, base, names, plain = (part.decode() if part is not None else "" for part in match.groups())
-        if plain:
-            yield from (entry.split(" as ")[0].strip() for entry in plain.split(","))
-            continue
-        if dots:
-            parts = module.split(".")
-            drop = len(dots) - 1 if is_package else len(dots)
-            base = ".".join([*parts[: len(parts) - drop], *([base] if base else [])])
-        yield base
-        for entry in names.strip("()").split(","):
-            name = entry.split("#")[0].split(" as ")[0].strip()
-            if name:
-                yield f"{base}.{name}"
-
-
-def _too_deep(text: str) -> bool:
-    """A cheap measure against generated files on which a recursive parser would exhaust the stack."""
-    depth = deepest = 0
-    if len(text) < 200_000 and text.count("(") + text.count("[") < 20_000 and text.count("+") < 900:
-        return False
-    for character in text:
-        if character in "([{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif character in ")]}":
-            depth -= 1
-    return deepest > 190 or any(line.count("+") > 2_000 for line in text.splitlines())
