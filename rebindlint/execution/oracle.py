@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["Explorer", "Oracle"]
 
 
-MEANT_RANK = 6  # TUNE
-MEANT = "is"  # first part of what a plan has for a label that is to equal some constant, wherever it is asked first
+MEANT = "is"  # begins what a plan has for a label that is to equal a constant, whatever it is compared with first
+_MEANT_RANK = 6  # of such plans: as of questions asked that many calls away from the hook
 FAR = 100  # rank of questions asked where nothing is bound: their arms are taken last, and only some of them
 
 
@@ -50,6 +50,7 @@ class Oracle:
         self.rank = 0
         self.fixed: set[Hashable] = set()  # answers that must not be flipped
         self._avoid = avoid  # answers after which the first run raised
+        # label -> the constant that the plan has it equal; comparisons with others are added to the plan as they come up
         self._meant = {key[1]: key[2] for key in plan if isinstance(key, tuple) and key[0] == MEANT}
         self._at: dict[Hashable, int] = {}  # first answer at a place in the source
         self._equal: dict[str, str] = {}  # label -> the one constant it equals
@@ -275,7 +276,7 @@ class Explorer:
         self._aims[number] = replace(self.aimed, goal=frozenset()), plan, default
         return plan, default
 
-    def _mean(self, oracle: Oracle, default: int) -> frozenset[int]:
+    def _with_another_value(self, oracle: Oracle, default: int) -> frozenset[int]:
         """Paths on which a label equals the constant that it was compared with in vain, because it had been found to equal another.
 
         What was asked before the label first came up is answered as it was. Gives the goals that they may lead to.
@@ -293,7 +294,7 @@ class Explorer:
                 if _is_equality(asked) and asked[1] == key[1]:
                     break
                 plan[asked] = oracle.answers[asked]
-            self._push(MEANT_RANK, {**plan, meant: 1}, default, goal)
+            self._push(_MEANT_RANK, {**plan, meant: 1}, default, goal)
             opened |= goal
         return opened
 
@@ -399,5 +400,5 @@ class Explorer:
         for aim in oracle.aims:
             if aim.condition not in self._aims and not aim.goal <= self.covered:
                 self._aims[aim.condition] = aim, {k: oracle.answers[k] for k, _ in oracle.asked[: aim.asked]}, default
-        opened |= self._mean(oracle, default)
+        opened |= self._with_another_value(oracle, default)
         self._opened = frozenset(opened)

@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 PROTOCOLS = (Protocol.DIRECT, Protocol.LAYERWISE)
-MAX_EXECUTIONS = 72
+MAX_EXECUTIONS = 72  # paths of a hook
 MAX_GUARDED = 2  # paths tried under every protocol because of one and the same guard
 MAX_PUT_BACK = 3  # paths of a hook that are executed again with the layout of one parameter put back
 MAX_LAZY = 36  # paths through run-time code that builds something when it is first needed
