@@ -9,9 +9,14 @@ import pytest
 
 from rebindlint.config import Config
 from rebindlint.discover import discover
-from rebindlint.execution.oracle import MEANT, Explorer, Oracle
-from rebindlint.index import build_index
+from rebindlint.execution.exploration import MAX_MISSES, Explorer
+from rebindlint.execution.oracle import MEANT, Oracle
+from rebindlint.execution.twice import Outcome, execute_twice
+from rebindlint.index import build_index, find_hooks
 from rebindlint.index.classes import FunctionInfo
+from rebindlint.model import Protocol
+
+KINDS = Path(__file__).parent / "kinds"
 
 
 def test_an_option_equals_one_constant_and_what_it_was_compared_with_in_vain_is_remembered() -> None:
@@ -55,6 +60,57 @@ def test_a_goal_that_was_reached_is_not_tried_again() -> None:
     explorer.covered = {1}
     explorer.record(oracle, default)
     assert not any((MEANT, "backend", "C") in plan for plan, _ in plans)
+
+
+def first_run(text: str, tmp_path: Path, default: int, **plan: int) -> tuple[Outcome, Oracle]:
+    """The first hook of a text, executed along the path that gives every question the same answer, but for what ``plan`` says of a strategy."""
+    (tmp_path / "given.py").write_text(text, encoding="utf-8")
+    config = Config(root=tmp_path, jobs=1)
+    index = build_index(discover(["."], config, cwd=tmp_path).context, config)
+    oracle = Oracle({("==", "self.strategy", f"lib.Strategy.{name}"): answer for name, answer in plan.items()}, default)
+    return execute_twice(index, find_hooks(index)[0], oracle, Protocol.DIRECT), oracle
+
+
+def test_what_a_remembered_function_decided_before_the_hook_has_a_goal(tmp_path: Path) -> None:
+    text = (KINDS / "remembered_answer.py").read_text(encoding="utf-8")
+    _, oracle = first_run(text, tmp_path, default=1)
+    (key,) = [key for key, _ in oracle.loading if "gfx" in str(key)]
+    assert oracle.goals.get(key), "its other answer leads to a statement that binds"
+
+
+def test_a_check_that_refuses_hangs_on_what_was_asked_before_the_hook(tmp_path: Path) -> None:
+    text = (KINDS / "option_asked_before_the_hook.py").read_text(encoding="utf-8")
+    outcome, oracle = first_run(text, tmp_path, default=0, TENSOR=0)
+    assert outcome.captured is None, "the first run raised"
+    keys, goal = oracle.refusing
+    assert ("==", "self.strategy", "lib.Strategy.BLOCK") in keys
+    assert goal
+
+
+@pytest.mark.parametrize("default", [0, 1])
+def test_a_cast_that_gave_what_it_was_given_is_worth_the_other_answer(default: int, tmp_path: Path) -> None:
+    text = (
+        "import torch\n\n\nclass Method:\n    def process_weights_after_loading(self, layer):\n"
+        "        layer.fused = layer.weight.float()\n\n    def apply(self, layer, x):\n        return layer.fused\n"
+    )
+    _, oracle = first_run(text, tmp_path, default)
+    (key,) = [key for key, _ in oracle.asked if "float32" in str(key)]
+    assert bool(oracle.goals.get(key)) is bool(default)
+
+
+def test_a_goal_takes_no_more_than_its_share_of_the_tries() -> None:
+    explorer = Explorer(60)
+    plans = explorer.plans()
+    for _ in range(24):
+        plan, default = next(plans, (None, 0))
+        if plan is None:
+            break
+        oracle = Oracle(plan, default)
+        for asked in range(8):
+            oracle.ask(("?", f"{asked}", 2), f"{asked}")
+        oracle.failed = [(1, 1, ("?", f"{asked}", 2), frozenset({7})) for asked in range(8)]
+        explorer.record(oracle, default)
+    assert explorer._retries._tried_for[frozenset({7})] <= MAX_MISSES
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from executed import index_of
 
 from rebindlint.collector import collector_at_rest
-from rebindlint.index.classes import own_nodes
+from rebindlint.index.bindings import own_nodes
 from rebindlint.index.modules import at_line_starts, descend
 from rebindlint.index.readers import Readers
 

@@ -12,7 +12,8 @@ from rebindlint.execution.interpreter import MOST_RECENT, Interpreter
 from rebindlint.execution.oracle import FAR
 from rebindlint.execution.steering import aim_at
 from rebindlint.execution.values import Const, Env, Function, ListValue, Value, is_hollow
-from rebindlint.index.classes import FunctionInfo, binds
+from rebindlint.index.bindings import binds
+from rebindlint.index.classes import FunctionInfo
 from rebindlint.index.modules import descend, is_type_checking
 
 __all__ = [

@@ -307,8 +307,14 @@ def _fact(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Rebin
         return None
     if now.storage is cell.storage:
         return _stale(m, outcome, hook, cell)
-    site = (m.moved.get(id(now)) if now is cell.tensor else None) or site
+    moved = m.moved.get(id(now))
+    if moved is not None and (now is cell.tensor or _showed(moved.old, cell)):
+        site = moved  # the parameter around it may be another one, but not before this did it show other memory
     return make_fact(m, outcome, hook, cell, site, Hazard.ADDRESS, site.binding, now) if site is not None else None
+
+
+def _showed(value: Value | None, cell: Captured) -> bool:
+    return isinstance(value, Tensor) and value.storage is cell.storage
 
 
 def _moved_earlier(m: Interpreter, outcome: Outcome, hook: Hook, cell: Captured) -> Iterator[Rebinding]:

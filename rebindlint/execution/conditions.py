@@ -13,6 +13,7 @@ from rebindlint.execution.dtypes import same_dtype
 from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.items import key_of
 from rebindlint.execution.settled import settled
+from rebindlint.execution.sizes import shape_called
 from rebindlint.execution.values import (
     DELETED,
     BoundMethod,
@@ -39,7 +40,6 @@ _ORDERINGS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
-_SHAPE = re.compile(r"shape\d+")
 _SIZE = re.compile(r"shape\d+(?:$|\[|\.)")  # what a tensor's shape and sizes are called, which are never None
 __all__ = ["assume", "compare", "is_true", "needs_padding", "truth"]
 
@@ -245,8 +245,8 @@ def _same_layout(m: Interpreter, left: str, right: str, node: ast.AST) -> bool |
         return None
     if not (left.startswith(("shape", "stride")) and right.startswith(("shape", "stride"))):
         return None
-    shapes = _SHAPE.fullmatch(left), _SHAPE.fullmatch(right)
-    if m.restored and shapes[0] and shapes[1] and ranks.differ(m, int(left[5:]), int(right[5:])):
+    first, second = shape_called(left), shape_called(right)
+    if m.restored and first is not None and second is not None and ranks.differ(m, first, second):
         return False
     return m.run == 2 and left.partition("[")[0].endswith("s") == right.partition("[")[0].endswith("s")
 

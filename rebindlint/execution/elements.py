@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.values import ListValue, Obj, Unknown, Value
-from rebindlint.index.classes import ClassInfo, FunctionInfo, InitWrite, class_bound, own_nodes
+from rebindlint.index.bindings import own_nodes
+from rebindlint.index.classes import ClassInfo, FunctionInfo, InitWrite, class_bound
 from rebindlint.index.modules import Module, descend
 
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from rebindlint.execution import promotion, tensors
 from rebindlint.execution.interpreter import Interpreter
+from rebindlint.execution.sizes import shape_called
 from rebindlint.execution.values import (
     ClassValue,
     Const,
@@ -24,7 +24,6 @@ from rebindlint.index.modules import text_of
 __all__ = ["items_of", "key_of", "subscript"]
 
 _MAX_ITEMS = 16
-_SHAPE = re.compile(r"shape\d+")
 
 
 def subscript(m: Interpreter, holder: Value, index: Value | None, node: ast.Subscript) -> Value:
@@ -65,7 +64,8 @@ def subscript(m: Interpreter, holder: Value, index: Value | None, node: ast.Subs
     if isinstance(holder, (Function, ClassValue)):
         return holder
     if isinstance(holder, Unknown) and isinstance(index, Const) and isinstance(index.value, int):
-        sizes = m.sizes.get(int(holder.label[5:])) if _SHAPE.fullmatch(holder.label) else None
+        shape = shape_called(holder.label)
+        sizes = m.sizes.get(shape) if shape is not None else None
         if sizes is not None and -len(sizes) <= index.value < len(sizes):
             return sizes[index.value]
     label = label_of(index) if index is not None else text_of(node.slice)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rebindlint.execution.interpreter import Interpreter
 from rebindlint.execution.values import Const, ListValue, Unknown, Value, is_stable, label_of
 
-__all__ = ["given_sizes", "has_no_elements", "resized"]
+__all__ = ["given_sizes", "has_no_elements", "resized", "shape_called"]
+
+_SHAPE = re.compile(r"shape(\d+)")
 
 
 def resized(m: Interpreter, content: object) -> int:
@@ -31,3 +34,9 @@ def given_sizes(args: list[Value]) -> tuple[Value, ...]:
     """The sizes that an allocator is given, one after another or as one sequence; empty when they are not all known."""
     given = args[0].items if args and isinstance(args[0], ListValue) and args[0].closed else args
     return tuple(given) if all(isinstance(a, (Const, Unknown)) and is_stable(label_of(a)) for a in given) else ()
+
+
+def shape_called(label: str) -> int | None:
+    """The term of the shape that a label stands for."""
+    found = _SHAPE.fullmatch(label)
+    return int(found[1]) if found is not None else None

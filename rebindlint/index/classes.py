@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from rebindlint.index.bindings import binds, callee_name, is_some, own_nodes, shows
 from rebindlint.index.modules import FunctionNode, Module, descend
 
-__all__ = ["ClassInfo", "FunctionInfo", "InitWrite", "class_bound", "decorator_names", "own_nodes", "unquoted"]
+__all__ = ["ClassInfo", "FunctionInfo", "InitWrite", "class_bound", "decorator_names", "unquoted"]
 
 
 def decorator_names(node: FunctionNode | ast.ClassDef) -> tuple[str, ...]:
@@ -99,7 +100,7 @@ class FunctionInfo:
         """Whether it returns memory that it was given, perhaps under another shape, or something else: that is up to its branches."""
         names = {a.arg for a in [*self.node.args.posonlyargs, *self.node.args.args, *self.node.args.kwonlyargs]}
         shown = {
-            _shows(node.value, names) for node in self._nodes if isinstance(node, ast.Return) and _is_some(node.value)
+            shows(node.value, names) for node in self._nodes if isinstance(node, ast.Return) and is_some(node.value)
         }
         return len(shown) > 1
 
@@ -116,7 +117,7 @@ class FunctionInfo:
     @cached_property
     def returns(self) -> bool:
         """Whether it may give its caller something."""
-        return any(isinstance(node, ast.Return) and _is_some(node.value) for node in self._nodes)
+        return any(isinstance(node, ast.Return) and is_some(node.value) for node in self._nodes)
 
     @cached_property
     def positional(self) -> tuple[str, ...]:
@@ -188,7 +189,7 @@ class FunctionInfo:
                 target = node.func.value
                 if isinstance(target, ast.Name) and target.id == self.self_name:
                     found[(False, node.func.attr)] = None
-                elif isinstance(target, ast.Call) and _callee_name(target) == "super":
+                elif isinstance(target, ast.Call) and callee_name(target) == "super":
                     found[(True, node.func.attr)] = None
         return tuple(found)
 
@@ -212,86 +213,6 @@ class FunctionInfo:
 
 
 _OF_INTEREST = frozenset({ast.Attribute, ast.Subscript, ast.Call, ast.Return, ast.Global, ast.Nonlocal})
-
-
-def _is_some(value: ast.expr | None) -> bool:
-    return value is not None and not (isinstance(value, ast.Constant) and value.value is None)
-
-
-_RESHOWS = frozenset(
-    {
-        "contiguous",
-        "data",
-        "detach",
-        "mT",
-        "permute",
-        "reshape",
-        "squeeze",
-        "t",
-        "T",
-        "to",
-        "transpose",
-        "unsqueeze",
-        "view",
-    }
-)
-
-
-def _shows(value: ast.expr | None, names: set[str]) -> bool:
-    """Whether an expression is one of the variables, or what may be a view of it."""
-    while True:
-        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
-            value = value.func
-        elif isinstance(value, ast.Attribute) and value.attr in _RESHOWS:
-            value = value.value
-        else:
-            return isinstance(value, ast.Name) and value.id in names
-
-
-def binds(node: ast.AST) -> bool:
-    """Whether this very node binds an attribute or slot, or is a call that by its name does or is given the whole layer."""
-    if isinstance(node, (ast.Attribute, ast.Subscript)):
-        return isinstance(node.ctx, (ast.Store, ast.Del))
-    return isinstance(node, ast.Call) and (_callee_name(node) in _BINDING_CALLS or _layer_argument(node))
-
-
-_BINDING_CALLS = frozenset(
-    {
-        "setattr",
-        "delattr",
-        "register_parameter",
-        "register_buffer",
-        "replace_parameter",
-        "copy_or_rebind_param",
-        "set_",
-        "copy_",
-    }
-)
-
-
-def _callee_name(node: ast.Call) -> str:
-    return (
-        node.func.attr
-        if isinstance(node.func, ast.Attribute)
-        else node.func.id
-        if isinstance(node.func, ast.Name)
-        else ""
-    )
-
-
-def _layer_argument(node: ast.Call) -> bool:
-    """The whole layer is handed on, so the callee may bind its attributes."""
-    return any(
-        isinstance(a, ast.Name) and a.id in ("layer", "module", "self")
-        for a in [*node.args, *(k.value for k in node.keywords)]
-    )
-
-
-def own_nodes(node: ast.AST) -> list[ast.AST]:
-    """All nodes below ``node`` without those of nested functions and classes."""
-    return descend(
-        *ast.iter_child_nodes(node), skipped=(ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-    )
 
 
 Guard = tuple[ast.expr, bool]  # a condition, and whether it holds there

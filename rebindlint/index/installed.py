@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rebindlint.index.classes import ClassInfo, FunctionInfo, own_nodes
+from rebindlint.index.bindings import own_nodes
+from rebindlint.index.classes import ClassInfo, FunctionInfo
 from rebindlint.index.modules import FunctionNode, Module, descend
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from rebindlint.index.classes import FunctionInfo, own_nodes
+from rebindlint.index.bindings import own_nodes
+from rebindlint.index.classes import FunctionInfo
 from rebindlint.index.hooks import Hook, belongs_to_loading
 from rebindlint.index.lazy_text import candidates, fates, mentions_weight
 from rebindlint.index.modules import FunctionNode, Module, descend
